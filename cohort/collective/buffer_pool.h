@@ -45,6 +45,12 @@ class BufferPool {
   // Errors: those of Communicator::buffer.
   Piece take(int64_t bytes);
 
+  // Keeps a piece that other tasks may still read where it lies, from take().
+  void set_aside(Piece piece);
+  // What was set aside, for who is about to make a call that every task makes once it has read it:
+  // when that call has returned, the pieces may go.
+  std::vector<Piece> take_set_aside();
+
  private:
   void give_back(const Buffer& buffer);
 
@@ -52,6 +58,8 @@ class BufferPool {
   std::mutex mutex_;
   size_t made_ = 0;           // guarded by mutex_
   std::vector<Buffer> free_;  // guarded by mutex_
+  // Guarded by mutex_. After free_, to which they go.
+  std::vector<Piece> set_aside_;
 };
 
 }  // namespace cohort::collective

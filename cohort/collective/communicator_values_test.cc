@@ -1,5 +1,6 @@
 // Values of every dtype and size over every backend, and several calls at once.
 #include <ATen/ops/zeros.h>
+#include <c10/util/complex.h>
 
 #include <algorithm>
 #include <cmath>
@@ -47,6 +48,26 @@ void expect_sums(Communicator& member, DType dtype, const Buffer& buffer) {
   EXPECT_EQ(num_wrong, 0) << buffer.count << ' ' << internal::dtype_name(dtype);
 }
 
+// Whole numbers, so that sums are exact; the two parts differ.
+template <class Part>
+void expect_complex_sums(Communicator& member, const Buffer& buffer) {
+  using Number = c10::complex<Part>;
+  const auto brought = [&](int rank, int64_t index) {
+    return Number(static_cast<Part>((index * 7 + rank * 3) % 11),
+                  static_cast<Part>((index * 5 + rank) % 13 - 6));
+  };
+  auto* values = static_cast<Number*>(buffer.data);
+  for (int64_t i = 0; i < buffer.count; ++i) values[i] = brought(member.rank(), i);
+  all_reduce(member, buffer, {.name = "sums"});
+  int64_t num_wrong = 0;
+  for (int64_t i = 0; i < buffer.count; ++i) {
+    Number sum(0, 0);
+    for (int rank = 0; rank < member.size(); ++rank) sum += brought(rank, i);
+    if (values[i] != sum) ++num_wrong;
+  }
+  EXPECT_EQ(num_wrong, 0) << buffer.count << ' ' << internal::dtype_name(buffer.dtype);
+}
+
 void expect_sums_of(Communicator& member, DType dtype, const Buffer& buffer) {
   switch (dtype) {
     case DType::Byte:
@@ -65,24 +86,29 @@ void expect_sums_of(Communicator& member, DType dtype, const Buffer& buffer) {
       return expect_sums<at::BFloat16>(member, dtype, buffer);
     case DType::Float:
       return expect_sums<float>(member, dtype, buffer);
+    case DType::ComplexFloat:
+      return expect_complex_sums<float>(member, buffer);
+    case DType::ComplexDouble:
+      return expect_complex_sums<double>(member, buffer);
     default:
       return expect_sums<double>(member, dtype, buffer);
   }
 }
 
-constexpr DType kSummable[] = {DType::Byte,     DType::Char,  DType::Short,
-                               DType::Int,      DType::Long,  DType::Half,
-                               DType::BFloat16, DType::Float, DType::Double};
+constexpr DType kSummable[] = {DType::Byte,         DType::Char,         DType::Short,
+                               DType::Int,          DType::Long,         DType::Half,
+                               DType::BFloat16,     DType::Float,        DType::Double,
+                               DType::ComplexFloat, DType::ComplexDouble};
 
 TEST_P(CommunicatorConformance, SumsOfEveryDtypeAndSizeInOwnAndOtherMemory) {
   constexpr int64_t kMost = 40'000;
   for (const int size : {2, 3, 8}) {
     expect_none(run_tasks(make(size), [&](Communicator& member) {
-      const Buffer own = member.buffer(kMost * 8);
-      std::vector<int64_t> other(kMost);
+      const Buffer own = member.buffer(kMost * 16);
+      std::vector<c10::complex<double>> other(kMost);
       int calls = 0;
       for (const DType dtype : kSummable) {
-        for (const int64_t count : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{5000}, kMost}) {
+        for (const int64_t count : {int64_t{0}, int64_t{4}, int64_t{63}, int64_t{5000}, kMost}) {
           // In turn none of the tasks uses own memory, all do, some do.
           if (size > 3 && count == kMost) continue;
           const bool in_own = calls % 3 == 0 ? false : calls % 3 == 1 || member.rank() % 2 == 0;

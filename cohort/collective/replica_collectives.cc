@@ -8,6 +8,7 @@
 
 #include "cohort/collective/slices.h"
 #include "cohort/collective/task_collectives.h"
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -129,8 +130,7 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, 
     return all_reduce_sparse(group, local_replica, value, what);
   }
   Operand mine;
-  // The memory of a conjugate, or of its imaginary part, is that of the number it was made of.
-  mine.value = value.detach().to(at::kCPU).contiguous().resolve_conj().resolve_neg();
+  mine.value = internal::contiguous_elements(value.detach().to(at::kCPU));
   if (group.threads().size() == 1) {
     check_can_add(mine.value.scalar_type());
     mine.result = mine.value.clone();

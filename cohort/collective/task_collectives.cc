@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string>
 
+#include "cohort/core/contiguous_elements.h"
+
 namespace cohort::collective {
 namespace {
 
@@ -101,7 +103,7 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
   for (size_t replica = 0; replica < values.size(); ++replica) {
     const bool is_own = replica >= first && replica < first + local_values.size();
     if (is_own && values[replica].numel() > 0) {
-      const Tensor own = local_values[replica - first].contiguous();
+      const Tensor own = internal::contiguous_elements(local_values[replica - first]);
       std::memcpy(position, own.data_ptr(), own.nbytes());
     }
     position += values[replica].nbytes();

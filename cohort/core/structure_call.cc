@@ -4,6 +4,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "cohort/core/composite.h"
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/text.h"
 #include "cohort/core/tree_form.h"
@@ -62,7 +63,7 @@ Tensor number_value(const Structure& value, DType dtype, size_t index, const Cal
   if (tensor.numel() != 1 || tensor.dim() != 0 || !widens(tensor.scalar_type(), dtype)) {
     throw_wrong_scalar(index, dtype_name(dtype), describe(tensor), site);
   }
-  return tensor.to(c10::TensorOptions().dtype(dtype).device(c10::kCPU));
+  return contiguous_elements(tensor.to(c10::TensorOptions().dtype(dtype).device(c10::kCPU)));
 }
 
 std::string_view string_value(const Structure& value, size_t index, const CallSite& site) {

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "cohort/core/composite.h"
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/ragged_tensor.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/text.h"
@@ -51,7 +52,7 @@ void print_nested(std::ostream& out, at::IntArrayRef sizes, size_t dimension, co
 
 template <class Number>
 void print_values(std::ostream& out, const Tensor& tensor, DType dtype) {
-  const Tensor values = tensor.detach().to(at::kCPU, dtype).contiguous();
+  const Tensor values = internal::contiguous_elements(tensor.detach().to(at::kCPU, dtype));
   const Number* next = values.data_ptr<Number>();
   print_nested(out, values.sizes(), 0, next);
 }

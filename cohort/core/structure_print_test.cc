@@ -1,4 +1,6 @@
+#include <ATen/ops/complex.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -68,6 +70,11 @@ TEST(StructurePrintTest, TensorsWithoutReadableValuesPrintDtypeAndShape) {
 
 TEST(StructurePrintTest, ATensorWithGradientPrints) {
   EXPECT_EQ(printed(at::zeros({1}).requires_grad_()), "[0.0]");
+}
+
+TEST(StructurePrintTest, AnImaginaryPartOfAConjugatePrintsItsSign) {
+  const Tensor number = at::complex(at::full({}, 1.0f), at::full({}, 2.0f));
+  EXPECT_EQ(printed(at::imag(number.conj())), "-2.0");
 }
 
 TEST(StructurePrintTest, StringsPrintQuoted) {

@@ -4,6 +4,8 @@
 
 #include <span>
 
+#include "cohort/core/contiguous_elements.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -35,7 +37,7 @@ class ArgumentColumns {
       fail(type, value, argument);
     }
     tensors_.push_back(
-        tensor.to(c10::TensorOptions().dtype(type.dtype).device(c10::kCPU)).contiguous());
+        contiguous_elements(tensor.to(c10::TensorOptions().dtype(type.dtype).device(c10::kCPU))));
     inputs_.push_back({.numbers = tensors_.back().data_ptr()});
   }
   [[noreturn]] void fail(const ScalarType& type, const Structure& value, size_t argument) const {

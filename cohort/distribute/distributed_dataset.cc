@@ -64,6 +64,29 @@ void check_workers(const InputWorkers& workers, StrategyCore& core, int num_pipe
   }
 }
 
+// The pieces of a global batch, one for each replica, go to the input workers in turn: one that feeds
+// more replicas than others would be through first, and most steps would be short of rows. Every task
+// throws the same. COLLECTIVE over the tasks.
+void check_shares_of_tasks(const Source& source) {
+  collective::SyncGroup& group = source.core->group();
+  if (!group.spans_tasks()) return;
+  const std::vector<int> workers = collective::all_tasks_values(group, source.workers.num_workers(),
+                                                                "input workers that share batches");
+  const auto view = group.view();
+  const std::vector<int>& replicas = view->replicas_of;
+  const auto share_of = [&](size_t task) {
+    return str(group.between().task_name(static_cast<int>(task)), " has ", replicas[task], " for ",
+               workers[task], workers[task] == 1 ? " input worker" : " input workers");
+  };
+  for (size_t task = 1; task < workers.size(); ++task) {
+    if (replicas[task] * workers[0] == replicas[0] * workers[task]) continue;
+    throw InvalidArgumentError(str("every input worker must have the same number of replicas, but ",
+                                   share_of(0), ", ", share_of(task),
+                                   "; give every task as many devices, or batches of its own by "
+                                   "distribute_datasets_from_function"));
+  }
+}
+
 // Of the replicas, in order; none where batches stay on the host.
 std::vector<c10::Device> devices_to_fetch_to(StrategyCore& core, const InputWorkers& workers,
                                              const InputOptions& options) {
@@ -193,6 +216,7 @@ DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWo
         "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function");
   }
   const std::shared_ptr<Source> source = make_source(workers, strategy, options.input);
+  check_shares_of_tasks(*source);
   const int replicas = source->core->num_replicas_in_sync();
   const bool split = options.split_batches && replicas > 1;
   agree_on_dataset(*source, dataset);

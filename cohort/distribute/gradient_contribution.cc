@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
@@ -22,10 +23,10 @@ Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, i
                                    shape_str(variable.shape())));
   }
   const bool usable_as_it_is = gradient.layout() == at::kStrided && gradient.is_cpu() &&
-                               gradient.is_contiguous() && !gradient.requires_grad();
+                               has_contiguous_elements(gradient) && !gradient.requires_grad();
   if (usable_as_it_is) return gradient;
   const Tensor detached = gradient.detach();
-  if (detached.layout() == at::kStrided) return detached.to(at::kCPU).contiguous();
+  if (detached.layout() == at::kStrided) return contiguous_elements(detached.to(at::kCPU));
   if (on_host(variable.local()) && SparseRows::are_in(detached, kUpdateBlock)) return detached;
   return detached.coalesce().to_dense().to(at::kCPU);
 }

@@ -1,11 +1,13 @@
 #include "cohort/distribute/gradient_packs.h"
 
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "cohort/distribute/gradient_contribution.h"
 #include "cohort/distribute/testing_devices.h"
 
 namespace cohort::internal {
@@ -17,6 +19,12 @@ std::vector<Variable> variables(std::initializer_list<int64_t> sizes) {
   std::vector<Variable> made;
   for (const int64_t size : sizes) made.emplace_back(at::zeros({size}));
   return made;
+}
+
+TEST(UsableGradient, OfNegativesHasThemInItsMemory) {
+  const Variable variable(at::zeros({2}));
+  const Tensor usable = usable_gradient(at::_neg_view(at::ones({2})), variable, 0);
+  EXPECT_EQ(usable.data_ptr<float>()[1], -1);
 }
 
 TEST(GradientPacks, GroupVariablesFromTheLastOneOn) {

@@ -34,6 +34,13 @@ int64_t ids_bytes(int64_t rows) { return rows * static_cast<int64_t>(sizeof(int6
 
 }  // namespace
 
+// A slower task may be reading what this one wrote in its last step.
+LateGradients::~LateGradients() {
+  for (collective::BufferPool::Piece& piece : written_) {
+    group_.buffers().set_aside(std::move(piece));
+  }
+}
+
 void LateGradients::use(const std::vector<size_t>& variables, std::string signature) {
   signature_ = std::move(signature);
   sums_.clear();
@@ -145,6 +152,8 @@ void LateGradients::write(Contributions local) {
 
 void LateGradients::exchange(const TaskPacks& packs) {
   if (sums_.empty()) return;
+  // Every task comes here when it has read the rows of the step before, whoever exchanged them.
+  const std::vector<collective::BufferPool::Piece> read = group_.buffers().take_set_aside();
   group_.between().gather_bytes(message_, gathered_,
                                 {.name = "sparse gradients and those that are new",
                                  .signature = signature_,

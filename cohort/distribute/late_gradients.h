@@ -37,6 +37,7 @@ class LateGradients {
   LateGradients(const std::vector<distribute::Variable>& all, const GradientPacks& gradients,
                 collective::SyncGroup& group)
       : all_(all), gradients_(gradients), group_(group), gathered_(group.buffers()) {}
+  ~LateGradients();
 
   // Says which variables they are; the same on every task. `signature` stands for their list.
   void use(const std::vector<size_t>& variables, std::string signature);

@@ -412,11 +412,12 @@ void LocalReplicas::throw_given_up(std::chrono::nanoseconds timeout) const {
     } catch (const std::exception& error) {
       cause = str("; what went wrong first: ", error.what());
     } catch (...) {
-      cause = "; replica 0 failed with an error of an unknown class";
+      cause = str("; ", own ? shared_->name_of(0) : "a replica",
+                  " failed with an error of an unknown class");
     }
   }
   throw DeadlineExceededError(
-      str("replica 0 ended its step ", std::chrono::duration<double>(timeout).count(),
+      str(shared_->name_of(0), " ended its step ", std::chrono::duration<double>(timeout).count(),
           " s ago, but still running: ", shared_->group.threads().members_inside(),
           "; what the step refers to must stay alive until they return", cause));
 }

@@ -2,6 +2,7 @@
 #include "cohort/distribute/named_functions.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
@@ -57,6 +58,17 @@ TEST_F(NamedFunctionsTest, TakeAndReturnWhatStepsDo) {
       name.call(zero, worker1, tuple(StringTensor(std::vector<std::string>{"hello"}, {})));
   EXPECT_THAT(internal::str(greeting), HasSubstr("hello from /job:worker/task:1"));
   EXPECT_EQ(internal::str(nothing.call(one, worker1, dict({{"a", tuple(x, x)}}))), "()");
+}
+
+TEST_F(NamedFunctionsTest, ConjugatesComeAsTheyAre) {
+  const NamedFunction conjugate =
+      functions.add("conjugate", [](const Tensor& x) { return x.conj(); });
+  functions.serve(one);
+  const Tensor x = at::complex(at::full({2}, 1.0f), at::full({2}, 2.0f));
+  const Structure once = conjugate.call(zero, worker1, tuple(x), {.timeout = 20s});
+  EXPECT_TRUE(at::equal(once.tensor(), x.conj().resolve_conj()));
+  const Structure twice = conjugate.call(zero, worker1, tuple(x.conj()), {.timeout = 20s});
+  EXPECT_TRUE(at::equal(twice.tensor(), x));
 }
 
 TEST_F(NamedFunctionsTest, ErrorsComeWithTheirClassAndTask) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cohort/core/composite.h"
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/ragged_tensor.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
@@ -84,7 +85,7 @@ class ArrayText {
 
 template <class T>
 std::string numbers_text(const Tensor& tensor, DType dtype, int64_t summarize) {
-  const Tensor values = tensor.detach().to(at::kCPU, dtype).contiguous();
+  const Tensor values = contiguous_elements(tensor.detach().to(at::kCPU, dtype));
   return ArrayText<T>(values.sizes(), values.data_ptr<T>(), summarize).text();
 }
 

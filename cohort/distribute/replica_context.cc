@@ -205,7 +205,7 @@ void check_same_types(std::span<void* const> frames, const char* tag, int first_
   for (size_t i = 0; i < frames.size(); ++i) {
     if (*static_cast<const char* const*>(frames[i]) == tag) continue;
     throw FailedPreconditionError(
-        str("replica ", i,
+        str("replica ", first_replica + static_cast<int>(i),
             " is in a merge_call with arguments or a result of other types than the "
             "last replica's; every replica must make the same calls in one order"));
   }

@@ -247,6 +247,21 @@ TEST(SeveralTasksInput, DatasetsThatDifferAreAnErrorOnAll) {
   });
 }
 
+// 4 replicas, which 2 workers can divide, but not these.
+TEST(SeveralTasksInput, WorkersWithDifferentNumbersOfReplicasDivideNoBatches) {
+  const auto program = [](const Strategy& strategy, int) {
+    EXPECT_THAT([&] { strategy.experimental_distribute_dataset(Dataset::range(16).batch(8)); },
+                ::testing::ThrowsMessage<InvalidArgumentError>(::testing::AllOf(
+                    HasSubstr("every input worker must have the same number of replicas"),
+                    HasSubstr("has 1 for 1 input worker"), HasSubstr("has 3 for 1 input worker"))));
+    // Each reads what is its own.
+    const auto dataset = strategy.distribute_datasets_from_function(
+        [](const InputContext&) { return Dataset::range(6).batch(2); });
+    EXPECT_EQ(dataset.cardinality(), 3);
+  };
+  run_all_tasks(2, 3, program, {.replicas_of = {1, 3}});
+}
+
 TEST(SeveralTasksInput, AnErrorInMakingItOnOneTaskIsAnErrorOnAll) {
   run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
     const bool fails = task == 1;

@@ -1,6 +1,7 @@
 // A strategy of several tasks does what a MirroredStrategy of as many replicas does in one process.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -12,11 +13,14 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cohort/collective/testing_members.h"
 #include "cohort/core/error.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
@@ -131,6 +135,23 @@ TEST_P(SeveralTasks, ReduceAndGatherAcrossReplicas) {
               (n - 1.) * n * (n + 1) / 3);  // the sum of id * (id + 1)
     // Weighed by the rows that each replica has.
     EXPECT_DOUBLE_EQ(strategy.reduce(ReduceOp::MEAN, values, 0).item<double>(), (n - 1) * 2. / 3);
+  });
+}
+
+// A conjugate is a view of the memory that it was made of.
+TEST_P(SeveralTasks, ConjugatesAreGathered) {
+  const int n = GetParam().replicas();
+  const Tensor ids = at::arange(n, float32);
+  const Tensor expected = at::complex(ids, -(ids + 1));
+  const auto conjugate_of = [&](ReplicaContext& context) {
+    const int64_t id = context.replica_id_in_sync_group();
+    return expected.slice(0, id, id + 1).conj().clone().conj();
+  };
+  run([&](const Strategy& strategy, int) {
+    EXPECT_TRUE(at::equal(strategy.gather(strategy.run(conjugate_of), 0), expected));
+    strategy.run([&](ReplicaContext& context) {
+      EXPECT_TRUE(at::equal(context.all_gather(conjugate_of(context), 0), expected));
+    });
   });
 }
 
@@ -342,6 +363,39 @@ TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   });
   EXPECT_THAT(read[0], ElementsAre("[0,1]", "[]", "[]"));
   EXPECT_THAT(read[1], ElementsAre("[0,1]", "[2,3]", "[4,5]"));
+}
+
+// Replicas are numbered through the tasks.
+TEST(SeveralTasksErrors, NameTheReplicasOfTheirTask) {
+  const auto merges = run_tasks(2, 2, [](const Strategy& strategy, int task) {
+    if (task == 0) return;
+    strategy.run([](ReplicaContext& context) {
+      const auto count = [](Strategy&, const auto&) { return 1; };
+      if (context.local_replica_id() == 0) {
+        context.merge_call(count, 1);
+      } else {
+        context.merge_call(count, 1.5);
+      }
+    });
+  });
+  EXPECT_THAT(collective::message_of<FailedPreconditionError>(merges[1]),
+              ::testing::ContainsRegex("replica [23] is in a merge_call"));
+
+  std::atomic<bool> release{false}, returned{false};
+  const auto late = run_tasks(2, 2, [&](const Strategy& strategy, int task) {
+    if (task == 0) return;
+    const auto step = [&](ReplicaContext& context) {
+      if (context.local_replica_id() == 0) return;
+      while (!release) std::this_thread::yield();
+      returned = true;
+    };
+    EXPECT_THAT([&] { strategy.run(RunOptions{.timeout = std::chrono::milliseconds(20)}, step); },
+                ::testing::ThrowsMessage<DeadlineExceededError>(::testing::AllOf(
+                    HasSubstr("replica 2 ended its step"), HasSubstr("still running: replica 3"))));
+    release = true;
+    while (!returned) std::this_thread::yield();
+  });
+  EXPECT_EQ(late[1], nullptr);
 }
 
 // The first replica of a task runs on the program's own thread, of which no exception is left.

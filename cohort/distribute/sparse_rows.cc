@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/collective/slices.h"
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
@@ -60,7 +61,7 @@ bool SparseRows::are_in(const Tensor& gradient, int64_t max_row_size) {
 }
 
 void SparseRows::assign(const Tensor& gradient) {
-  values_ = gradient._values().contiguous();
+  values_ = contiguous_elements(gradient._values());
   const Tensor indices = gradient._indices().contiguous();
   const auto* ids = indices.data_ptr<int64_t>();
   const auto* values = static_cast<const char*>(values_.data_ptr());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/tensor_header.h"
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
 #include "cohort/core/wire.h"
 #include "cohort/data/storage/element_codec.h"
@@ -77,7 +78,7 @@ class Writer {
       throw UnimplementedError(
           str(what, " is a sparse tensor, which cannot be sent; send its ", "indices and values"));
     }
-    auto tensor = std::make_shared<Tensor>(leaf.tensor().detach().cpu().contiguous());
+    auto tensor = std::make_shared<Tensor>(contiguous_elements(leaf.tensor().detach().cpu()));
     rpc::TensorHeader header{.type = type_of(*tensor, what),
                              .shape = {tensor->sizes().begin(), tensor->sizes().end()}};
     out.bytes(kTensor, rpc::encode_tensor_header(header, what));

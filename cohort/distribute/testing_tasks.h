@@ -26,15 +26,20 @@ struct TasksOptions {
       std::shared_ptr<collective::Communicator>)>
       wrap = nullptr;
   MakeCommunicators connect = collective::make_socket_communicators;
+  std::vector<int> replicas_of = {};  // of each task, where not all have the same number
 };
 
-// Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each; what each threw.
+// Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each (at most, where
+// the options say how many); what each threw.
 inline std::vector<std::exception_ptr> run_tasks(
     int tasks, int replicas_each, const std::function<void(const Strategy&, int)>& program,
     const TasksOptions& options = {}) {
   const LogicalCpus cpus(replicas_each);
   std::vector<std::string> devices;
   for (int i = 0; i < replicas_each; ++i) devices.push_back(canonicalize(internal::str("CPU:", i)));
+  const auto num_replicas_of = [&](size_t task) {
+    return options.replicas_of.empty() ? replicas_each : options.replicas_of[task];
+  };
   auto communicators = options.connect(tasks, /*generation=*/0);
   if (options.wrap) {
     for (auto& one : communicators) one = options.wrap(one);
@@ -48,7 +53,7 @@ inline std::vector<std::exception_ptr> run_tasks(
         const Strategy strategy(
             std::make_shared<internal::LocalStrategy>(internal::LocalStrategy::Config{
                 .name = "several tasks",
-                .devices = devices,
+                .devices = {devices.begin(), devices.begin() + num_replicas_of(own)},
                 .communicator = communicators[own],
                 .communication_options = options.communication_options}));
         program(strategy, task);

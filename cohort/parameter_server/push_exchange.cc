@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/optim/make_rule.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
@@ -36,7 +37,7 @@ Tensor usable(const Tensor& gradient, const ServedVariable& variable, int replic
                                    shape_str(variable.shape())));
   }
   const Tensor own = gradient.detach().cpu();
-  if (own.layout() == at::kStrided) return own.contiguous();
+  if (own.layout() == at::kStrided) return contiguous_elements(own);
   if (own.sparse_dim() != 1) return own.to_dense();
   return own.coalesce();
 }

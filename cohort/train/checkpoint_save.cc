@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/train/bundle_writer.h"
 #include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/saved_objects.h"
@@ -21,7 +22,7 @@ Leaf on_host(const Leaf& value) {
   if (!value.is_tensor()) return value;
   const Tensor& tensor = value.tensor();
   bundle_type(tensor.scalar_type());  // refused now rather than by a background thread
-  return Leaf(tensor.detach().to(at::kCPU).contiguous());
+  return Leaf(contiguous_elements(tensor.detach().to(at::kCPU)));
 }
 
 // Of the value's form; its elements are one.

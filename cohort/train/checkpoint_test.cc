@@ -1,5 +1,9 @@
 #include "cohort/train/checkpoint.h"
 
+#include <ATen/ops/complex.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,6 +54,22 @@ TEST_F(CheckpointTest, RestoresWhatWasSaved) {
   checkpoint.restore("dir/ckpt-1").assert_consumed();
   EXPECT_THAT(a->values, ElementsAre(1, 2));
   EXPECT_THAT(b->values, ElementsAre(3));
+}
+
+TEST_F(CheckpointTest, ConjugatesAreSavedAsTheyAre) {
+  struct Conjugates final : Trackable {
+    bool has_checkpoint_values() const override { return true; }
+    std::vector<CheckpointValue> checkpoint_values() override {
+      return {{.attribute = kVariableValue, .parts = {{Leaf(numbers.conj())}}}};
+    }
+    const Tensor numbers = at::complex(at::ones({3}), at::ones({3}));
+  };
+  const auto saved = std::make_shared<Conjugates>();
+  make({{"z", saved}}).save("dir/ckpt");
+  const internal::BundleReader bundle(files, "dir/ckpt-1");
+  const Tensor read = at::empty_like(saved->numbers);
+  bundle.read("z/.ATTRIBUTES/VARIABLE_VALUE", read.data_ptr());
+  EXPECT_TRUE(at::equal(read, saved->numbers.conj().resolve_conj()));
 }
 
 TEST_F(CheckpointTest, KeysArePathsOfNames) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/safetensors_file.h"
@@ -72,8 +73,7 @@ void save_safetensors(const std::string& path, const std::map<std::string, Tenso
   internal::SafetensorsWriter file(internal::posix_file_system(), path, header);
   for (const auto* placed : internal::in_file_order(header)) {
     const Tensor& tensor = tensors.at(placed->first);
-    file.append(
-        internal::bytes_of(tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()));
+    file.append(internal::bytes_of(internal::contiguous_elements(tensor.detach().cpu())));
   }
   file.finish();
 }

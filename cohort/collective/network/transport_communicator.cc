@@ -1,6 +1,10 @@
 #include "cohort/collective/network/transport_communicator.h"
 
+#include <c10/util/complex.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -23,11 +27,15 @@ constexpr int64_t kSmallBytes = int64_t{16} << 10;
 // Up to here they travel with the call's fingerprint: one round instead of two of them.
 constexpr size_t kTinyBytes = 64;
 
-// What a task says of its call; of one size, whatever call the others make.
+// What a task says of its call; of one size, whatever call the others make. The values are added up
+// where they lie, so they lie as the largest number, a complex128, must.
 struct Word {
+  alignas(std::max_align_t) char values[kTinyBytes] = {};
   uint64_t fingerprint = 0;
-  char values[kTinyBytes] = {};
 };
+static_assert(alignof(Word) >= alignof(c10::complex<double>));
+// What travels of it: not the padding.
+constexpr size_t kWordBytes = offsetof(Word, fingerprint) + sizeof(uint64_t);
 
 // Large values go in blocks, so that adding, sending and receiving overlap.
 class Blocks {
@@ -191,12 +199,12 @@ class TransportCommunicator final : public Communicator {
     fingerprint.add(std::string_view(call));
     fingerprint.add(options.fingerprint);
     Word& mine = word(rank_);
-    mine = {.fingerprint = fingerprint.value(), .values = {}};
+    mine = {.values = {}, .fingerprint = fingerprint.value()};
     if (bytes > 0) std::memcpy(mine.values, values, static_cast<size_t>(bytes));
     guarded(call, options, [&] {
       for_others([&](int other) {
-        transport_->expect(other, &word(other), sizeof(Word));
-        transport_->send(other, &mine, sizeof(Word));
+        transport_->expect(other, &word(other), kWordBytes);
+        transport_->send(other, &mine, kWordBytes);
       });
       for_others([&](int other) { receive(other); });
     });

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "cohort/core/composite.h"
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/composite_rows.h"
 
@@ -129,7 +130,7 @@ Tensor gather(const Tensor& tensor, const Positions& rows) {
     const int64_t first = rows[0], last = rows[rows.size() - 1];
     return tensor.slice(0, first, last + 1, rows.stride());
   }
-  if (!tensor.is_contiguous() || !tensor.device().is_cpu()) {
+  if (!has_contiguous_elements(tensor) || !tensor.device().is_cpu()) {
     Tensor index = at::empty({rows.size()}, int64);
     for (int64_t i = 0; i < rows.size(); ++i) index.data_ptr<int64_t>()[i] = rows[i];
     return tensor.index_select(0, index.to(tensor.device()));

@@ -1,4 +1,6 @@
 #include <ATen/ops/arange.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -37,6 +39,13 @@ TEST(ElementCodec, WritesEveryKind) {
     const StructureSpec spec = StructureSpec::of(element);
     EXPECT_EQ(internal::structure_to_spec(internal::spec_to_structure(spec)), spec);
   }
+}
+
+TEST(ElementCodec, WritesConjugatesAsTheyAre) {
+  const Tensor numbers = at::complex(at::arange(3, float32), at::ones({3}));
+  const Structure read =
+      internal::decode_element(internal::encode_element(Structure(numbers.conj())), "test");
+  EXPECT_TRUE(at::equal(read.tensor(), numbers.conj().resolve_conj()));
 }
 
 // Cut short at every byte, and with random bytes changed: an element or DataLoss, nothing else.

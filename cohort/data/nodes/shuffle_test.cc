@@ -1,4 +1,7 @@
 #include <ATen/ops/arange.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -359,6 +362,14 @@ TEST(ShuffleOrder, RefusesNumbersThatOverflow) {
       state.set_bytes("failed", failed);
       EXPECT_THROW(internal::ShuffleBuffer(kMost).restore(state, 100), DataLossError) << next;
     }
+  }
+}
+
+// Rows of plain memory are copied as bytes; those of a conjugate have other signs in memory.
+TEST(ShuffledRows, OfConjugatesKeepTheirSigns) {
+  const Tensor numbers = at::complex(at::ones({8}), at::ones({8}));
+  for (const Structure& batch : Dataset::from_tensor_slices(numbers.conj()).shuffle(8).batch(8)) {
+    EXPECT_TRUE(at::equal(batch.tensor(), numbers.conj().resolve_conj()));
   }
 }
 

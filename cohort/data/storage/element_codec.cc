@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/varint.h"
 
 static_assert(std::endian::native == std::endian::little, "files hold little-endian numbers");
@@ -64,7 +65,7 @@ void encode_leaf(std::string& out, const Leaf& leaf) {
     throw UnimplementedError(str("a tensor of dtype ", dtype_name(tensor.scalar_type()),
                                  " cannot be written; convert it first"));
   }
-  const Tensor values = tensor.to(c10::kCPU).contiguous();
+  const Tensor values = contiguous_elements(tensor.to(c10::kCPU));
   append_varint(out, static_cast<uint64_t>(values.scalar_type()));
   append_shape(out, values.sizes().vec());
   out.append(static_cast<const char*>(values.data_ptr()), values.nbytes());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cohort/cluster/json_document.h"
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
@@ -35,7 +36,7 @@ Json field_json(const std::string& value) { return value; }
 Json field_json(DType value) { return dtype_name(value); }
 Json field_json(const Tensor& value) {
   if (!value.defined()) return nullptr;
-  const Tensor numbers = value.detach().to(c10::kCPU, DType::Double).contiguous();
+  const Tensor numbers = contiguous_elements(value.detach().to(c10::kCPU, DType::Double));
   if (numbers.dim() == 0) return numbers.item<double>();
   if (numbers.dim() > 1) {
     Json list = Json::array();

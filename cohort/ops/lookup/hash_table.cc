@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -22,7 +23,8 @@ std::string show(int64_t key) { return str(key); }
 std::string show(std::string_view key) { return quoted(key); }
 
 Tensor on_cpu(const Tensor& tensor, DType dtype) {
-  return tensor.detach().to(c10::TensorOptions().dtype(dtype).device(c10::kCPU)).contiguous();
+  return contiguous_elements(
+      tensor.detach().to(c10::TensorOptions().dtype(dtype).device(c10::kCPU)));
 }
 
 // In memory of its own: what others hold, they may change.

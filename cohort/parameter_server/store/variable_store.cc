@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
 #include "cohort/parameter_server/store/locked_shards.h"
 #include "cohort/parameter_server/store/shard_form.h"
@@ -26,7 +27,7 @@ std::string no_shard_text(const ShardKey& key) {
 }
 
 bool VariableStore::create(const ShardKey& key, const std::string& name, Tensor value) {
-  value = value.contiguous();
+  value = contiguous_elements(value);
   const std::unique_lock lock(mutex_);
   if (const auto found = shards_.find(key); found != shards_.end()) {
     check_same(*found->second, key, name, value.sizes(), value.scalar_type());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
 #include "cohort/parameter_server/store/locked_shards.h"
 #include "cohort/parameter_server/store/shard_form.h"
@@ -22,8 +23,8 @@ Overloads(Fns...) -> Overloads<Fns...>;
 
 // Whether nobody else has the tensor, nor any of its memory.
 bool is_sole_owner(const Tensor& tensor) {
-  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.is_contiguous() &&
-         tensor.storage().nbytes() == tensor.nbytes();
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
+         has_contiguous_elements(tensor) && tensor.storage().nbytes() == tensor.nbytes();
 }
 
 // Rows of `value`: indices within it, values of its row shape.
@@ -228,7 +229,7 @@ void VariableStore::run_update(const UpdateShard& update) {
   }
   Tensor& value = writable(*locked.value);
   const auto scalars = update.rule->prepare(update.learning_rate, update.iteration);
-  const Tensor gradient = update.gradient.contiguous();
+  const Tensor gradient = contiguous_elements(update.gradient);
   if (!update.indices.defined()) {
     update.rule->update(scalars, {.param = value.data_ptr(),
                                   .slots = pointers.data(),

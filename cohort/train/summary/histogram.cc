@@ -5,6 +5,8 @@
 #include <limits>
 #include <span>
 
+#include "cohort/core/contiguous_elements.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -64,7 +66,8 @@ std::vector<double> count_values(std::span<const Number> values, int64_t buckets
 
 std::vector<double> histogram_buckets(const Tensor& values, int64_t buckets) {
   const bool single = values.scalar_type() == float32;
-  const Tensor numbers = values.detach().to(c10::kCPU, single ? float32 : float64).contiguous();
+  const Tensor numbers =
+      contiguous_elements(values.detach().to(c10::kCPU, single ? float32 : float64));
   const auto count = static_cast<size_t>(numbers.numel());
   const int64_t wanted = std::max<int64_t>(buckets, 0);
   return single ? count_values(std::span<const float>(numbers.data_ptr<float>(), count), wanted)
