@@ -98,6 +98,7 @@ void PreemptionHandlerImpl::end_threads() {
 int64_t PreemptionHandlerImpl::total_run_calls() const { return calls_->value(); }
 
 void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
+  home_.check("a PreemptionCheckpointHandler");
   throw_failure();
   if (!is_over_) rounds_[round_]->begin_call();
   const Clock::time_point begin = Clock::now();
