@@ -3,14 +3,23 @@
 #include <utility>
 
 #include "cohort/cluster/server_core.h"
+#include "cohort/core/process.h"
 
 namespace cohort::distribute {
+namespace {
+
+internal::HomePtr<internal::ServerCore> make_core(internal::ServerPlace place,
+                                                  const ServerOptions& options) {
+  return internal::HomePtr<internal::ServerCore>(
+      new internal::ServerCore(std::move(place), options));
+}
+
+}  // namespace
 
 Server::Server(const train::ClusterSpec& spec, const ServerOptions& options)
-    : core_(std::make_unique<internal::ServerCore>(internal::place_of(spec, options), options)) {}
+    : core_(make_core(internal::place_of(spec, options), options)) {}
 Server::Server(const cluster_resolver::ClusterResolver& resolver, const ServerOptions& options)
-    : core_(
-          std::make_unique<internal::ServerCore>(internal::place_of(resolver, options), options)) {}
+    : core_(make_core(internal::place_of(resolver, options), options)) {}
 Server::~Server() = default;
 Server::Server(Server&&) noexcept = default;
 Server& Server::operator=(Server&&) noexcept = default;

@@ -99,7 +99,7 @@ class COHORT_API Server {
   // SIGTERM. A further signal does not cut the end short, which takes seconds at most.
   // Errors: what made the server give up: Unavailable (the coordinating task is lost), Aborted
   // (another process took this task's place), FailedPrecondition (another program or cluster spec),
-  // DeadlineExceeded (not all tasks have come).
+  // DeadlineExceeded (not all tasks have come). In a child of fork this and stop() are a FailedPrecondition.
   int join();
   // Ends calls under way with Cancelled, closes the port and lets join() return. Calls after the
   // first do nothing. From a handler of Coordination::on_error it only asks for the end, which join()
@@ -110,7 +110,7 @@ class COHORT_API Server {
   internal::ServerCore& core() const { return *core_; }
 
  private:
-  std::unique_ptr<internal::ServerCore> core_;
+  std::shared_ptr<internal::ServerCore> core_;  // not destroyed in a child of fork
 };
 
 }  // namespace cohort::distribute

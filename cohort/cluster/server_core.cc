@@ -258,6 +258,7 @@ bool ServerCore::is_stopping() const {
 }
 
 int ServerCore::join() {
+  home_.check("a server");
   // Until all has ended: a second signal must not kill a task that is saying goodbye.
   std::optional<SignalWatch> signals;
   if (stop_on_signals_) signals.emplace();
@@ -286,6 +287,7 @@ void ServerCore::wait_for_end(const SignalWatch* signals) {
 }
 
 void ServerCore::stop(const std::string& reason) {
+  home_.check("a server");
   request_stop(reason);
   // The end waits for the callback that this is.
   if (!membership_->in_callback()) finish(reason);

@@ -25,6 +25,7 @@
 #include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/signal_watch.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/process.h"
 
 namespace cohort::internal {
 
@@ -39,7 +40,7 @@ ServerPlace place_of(const train::ClusterSpec& spec, const distribute::ServerOpt
 ServerPlace place_of(const distribute::cluster_resolver::ClusterResolver& resolver,
                      const distribute::ServerOptions& options);
 
-// Thread safety: any thread.
+// Thread safety: any thread. Not destroyed in a child of fork (HomePtr), which would end its parent's server.
 class ServerCore : public ServerContext {
  public:
   ServerCore(ServerPlace place, const distribute::ServerOptions& options);
@@ -63,11 +64,12 @@ class ServerCore : public ServerContext {
   distribute::Coordination& coordination() { return *coordination_; }
   ServerMembership& membership() { return *membership_; }
 
+  // Errors of these two: also FailedPrecondition (in a child of fork).
   int join();
+  void stop(const std::string& reason);
   // Whether its end was asked for.
   bool is_stopping() const;
   std::thread::id maker() const { return maker_; }
-  void stop(const std::string& reason);
 
   const TaskId& task() const override { return task_; }
   const std::string& address() const override { return address_; }
@@ -92,6 +94,7 @@ class ServerCore : public ServerContext {
   std::optional<std::string> address_of(const TaskId& task) const;
 
   const TaskId task_;
+  const HomeProcess home_;
   const std::thread::id maker_ = std::this_thread::get_id();
   const std::optional<distribute::cluster_resolver::Rendezvous> rendezvous_;
   const bool stop_on_signals_;

@@ -6,14 +6,17 @@
 #include <csignal>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/testing_sockets.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_fork.h"
 
 namespace cohort::distribute {
 namespace {
@@ -61,6 +64,22 @@ struct Alone {
   train::ClusterSpec spec{{{"worker", {sockets.addresses[0]}}}};
   Server server{spec, {.job_name = "worker", .listen_fd = sockets.sockets[0].release()}};
 };
+
+TEST(ServerEnd, AChildOfForkThatReleasesItsCopyDoesNotEndIt) {
+  std::optional<Alone> alone(std::in_place);
+  alone->server.coordination().wait_for_start();
+  auto joined = std::async(std::launch::async, [&] { return alone->server.join(); });
+  EXPECT_EQ(internal::in_forked_child([&] {
+              expect_error<FailedPreconditionError>([&] { alone->server.join(); },
+                                                    "a server was made before this process");
+              alone.reset();
+              return std::string(::testing::Test::HasFailure() ? "no error" : "released");
+            }),
+            "released");
+  EXPECT_EQ(joined.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  alone->server.stop();
+  EXPECT_EQ(joined.get(), 0);
+}
 
 TEST(ServerEnd, SignalsEndJoin) {
   Alone alone;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cohort/core/host/event_fd.h"
+#include "cohort/core/process.h"
 
 namespace cohort::internal {
 namespace {
@@ -34,6 +35,11 @@ struct Note {
     [[maybe_unused]] const ssize_t size = ::read(event.load(), &count, sizeof count);
     signal = 0;
   }
+  // In a child of fork, which has the same descriptor: what it wrote there its parent would read.
+  void leave_to_parent() {
+    event = -1;
+    signal = 0;
+  }
 };
 
 Note any_signal;
@@ -44,10 +50,19 @@ std::mutex watch_mutex;  // guards what follows
 int signal_watches = 0;
 bool is_termination_answered = false;
 
+// process_epoch() of the process whose watches these are. A child of fork has the handler, too.
+std::atomic<uint64_t> watching_process{0};
+
+void act_as_before(int number);
+
 extern "C" void cohort_note_signal(int number) {
   const int saved_errno = errno;
-  const bool claimed = number == SIGTERM && termination_watches.load() > 0;
-  (claimed ? termination : any_signal).take(number);
+  if (watching_process.load() == process_epoch()) {
+    const bool claimed = number == SIGTERM && termination_watches.load() > 0;
+    (claimed ? termination : any_signal).take(number);
+  } else {
+    act_as_before(number);
+  }
   errno = saved_errno;
 }
 
@@ -65,17 +80,43 @@ struct Watched {
     ::sigaction(number, &action, &previous);
   }
   void remove() {
-    if (--watches == 0) ::sigaction(number, &previous, nullptr);
+    if (--watches == 0) put_back();
   }
+  void remove_all() {
+    watches = 0;
+    struct sigaction now {};  // the program may have put its own there
+    if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler == cohort_note_signal) put_back();
+  }
+  void put_back() const { ::sigaction(number, &previous, nullptr); }
 };
 
 Watched sigterm{.number = SIGTERM};
 Watched sigint{.number = SIGINT};
 
+// In a signal handler: the signal comes again when that returns.
+void act_as_before(int number) {
+  (number == SIGTERM ? sigterm : sigint).put_back();
+  ::raise(number);
+}
+
+// With the lock. The watches that a child of fork has from its parent are not its own.
+void begin_in_this_process() {
+  if (watching_process.load() == process_epoch()) return;
+  sigterm.remove_all();
+  sigint.remove_all();
+  any_signal.leave_to_parent();
+  termination.leave_to_parent();
+  termination_watches = 0;
+  signal_watches = 0;
+  is_termination_answered = false;
+  watching_process = process_epoch();
+}
+
 }  // namespace
 
 SignalWatch::SignalWatch() {
   const std::lock_guard lock(watch_mutex);
+  begin_in_this_process();
   any_signal.open();
   ++signal_watches;
   sigterm.add();
@@ -83,6 +124,7 @@ SignalWatch::SignalWatch() {
 }
 
 SignalWatch::~SignalWatch() {
+  if (!home_.is_here()) return;
   const std::lock_guard lock(watch_mutex);
   sigterm.remove();
   sigint.remove();
@@ -94,12 +136,14 @@ int SignalWatch::signal() const { return any_signal.signal.load(); }
 
 TerminationWatch::TerminationWatch() {
   const std::lock_guard lock(watch_mutex);
+  begin_in_this_process();
   termination.open();
   ++termination_watches;
   sigterm.add();
 }
 
 TerminationWatch::~TerminationWatch() {
+  if (!home_.is_here()) return;
   const std::lock_guard lock(watch_mutex);
   sigterm.remove();
   if (--termination_watches > 0 || !std::exchange(is_termination_answered, false)) return;

@@ -2,10 +2,13 @@
 // handler may not do.
 #pragma once
 
+#include "cohort/core/process.h"
+
 namespace cohort::internal {
 
 // While any of them lives, the two signals are noted instead of ending the process; the handlers
-// that were there come back with the end of the last. Thread safety: any thread.
+// that were there come back with the end of the last. A child of fork that gets one does what they
+// would do, as it is not the one that watches; it may make a watch of its own. Thread safety: any thread.
 class SignalWatch {
  public:
   SignalWatch();
@@ -17,6 +20,9 @@ class SignalWatch {
   int descriptor() const;
   // The first that came; 0 before.
   int signal() const;
+
+ private:
+  const HomeProcess home_;
 };
 
 // While any of them lives, SIGTERM is theirs: SignalWatches do not see it, so that a task which saves
@@ -34,6 +40,9 @@ class TerminationWatch {
   bool has_come() const;
   // What had to be done has been done: a later watch does not see the signal.
   void answer();
+
+ private:
+  const HomeProcess home_;
 };
 
 }  // namespace cohort::internal

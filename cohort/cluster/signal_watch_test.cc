@@ -4,6 +4,10 @@
 #include <poll.h>
 
 #include <csignal>
+#include <string>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing_fork.h"
 
 namespace cohort::internal {
 namespace {
@@ -21,6 +25,35 @@ TEST(SignalWatch, NotesTheFirstSignal) {
   ::raise(SIGINT);
   EXPECT_EQ(watch.signal(), SIGTERM);
   EXPECT_TRUE(is_readable(watch.descriptor()));
+}
+
+// A helper process that is ended by SIGTERM, say.
+TEST(SignalWatch, AChildOfForkDoesWhatItDidBeforeAndItsParentSeesNothing) {
+  const SignalWatch watch;
+  const TerminationWatch termination;
+  for (const int number : {SIGTERM, SIGINT}) {
+    EXPECT_EQ(in_forked_child([&] {
+                ::raise(number);
+                return std::string("lives");
+              }),
+              str("killed by signal ", number));
+  }
+  EXPECT_EQ(watch.signal(), 0);
+  EXPECT_FALSE(is_readable(watch.descriptor()));
+  EXPECT_FALSE(termination.has_come());
+  EXPECT_FALSE(is_readable(termination.descriptor()));
+}
+
+TEST(SignalWatch, AChildOfForkMayMakeItsOwn) {
+  const SignalWatch watch;
+  EXPECT_EQ(in_forked_child([] {
+              const SignalWatch own;
+              ::raise(SIGINT);
+              return str(own.signal(), is_readable(own.descriptor()) ? " readable" : "");
+            }),
+            str(SIGINT, " readable"));
+  EXPECT_EQ(watch.signal(), 0);
+  EXPECT_FALSE(is_readable(watch.descriptor()));
 }
 
 TEST(TerminationWatch, HasSigtermToItself) {

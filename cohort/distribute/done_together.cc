@@ -25,11 +25,13 @@ void DoneTogether::run(const std::string& what, FunctionRef<void()> part) const 
   } catch (...) {
     own = caught_error();
   }
+  const StopWait wait{str("the tasks cannot end ", what, " together: "), " has not ended it for ",
+                      StopWait::Clock::now(), group_.patience_for_call};
   std::optional<Failure> first;
   try {
-    tell_end(own);
-    wait_for_ends(what);
-    first = first_failure();
+    tell_end(own, wait);
+    wait_for_ends(what, wait);
+    first = first_failure(wait);
   } catch (const std::exception&) {
     if (own == nullptr) throw;  // else it says more than that the others cannot be told
   }
@@ -43,23 +45,22 @@ void DoneTogether::run(const std::string& what, FunctionRef<void()> part) const 
               reason.task.empty() ? task : reason.task);
 }
 
-void DoneTogether::tell_end(const std::exception_ptr& error) const {
+void DoneTogether::tell_end(const std::exception_ptr& error, const StopWait& wait) const {
   const std::string self = std::to_string(group_.self);
   if (error != nullptr) {
-    group_.cluster->compare_and_set(failed_key(), std::nullopt,
-                                    str(self, ' ', rpc::encode_error(error)));
+    const std::string failure = str(self, ' ', rpc::encode_error(error));
+    until_answered(
+        wait, [&] { return group_.cluster->compare_and_set(failed_key(), std::nullopt, failure); });
   }
-  group_.cluster->set(ended_keys() + self, "");
+  until_answered(wait, [&] { group_.cluster->set(ended_keys() + self, ""); });
 }
 
-void DoneTogether::wait_for_ends(const std::string& what) const {
-  const StopWait wait{str("the tasks cannot end ", what, " together: "), " has not ended it for ",
-                      StopWait::Clock::now(), group_.patience_for_call};
+void DoneTogether::wait_for_ends(const std::string& what, const StopWait& wait) const {
   std::vector<size_t> awaited = others_;
   bool have_met = false;
   while (true) {
     const distribute::ClusterView view = group_.cluster->view();
-    drop(awaited, tasks_under(group_, ended_keys()));
+    drop(awaited, tasks_under(group_, ended_keys(), wait));
     const bool have_all_ended = awaited.empty();
     if (!have_met) have_met = meet(what, have_all_ended);
     if (have_all_ended) return;
@@ -79,8 +80,9 @@ bool DoneTogether::meet(const std::string& what, bool have_all_ended) const {
   }
 }
 
-std::optional<DoneTogether::Failure> DoneTogether::first_failure() const {
-  const std::optional<std::string> failed = group_.cluster->find(failed_key());
+std::optional<DoneTogether::Failure> DoneTogether::first_failure(const StopWait& wait) const {
+  const std::optional<std::string> failed =
+      until_answered(wait, [&] { return group_.cluster->find(failed_key()); });
   if (!failed) return std::nullopt;
   const size_t end = failed->find(' ');
   return Failure{parse_task(group_, failed->substr(0, end)),

@@ -45,10 +45,10 @@ class DoneTogether {
 
   std::string failed_key() const;
   std::string ended_keys() const;
-  void tell_end(const std::exception_ptr& error) const;
-  void wait_for_ends(const std::string& what) const;
+  void tell_end(const std::exception_ptr& error, const StopWait& wait) const;
+  void wait_for_ends(const std::string& what, const StopWait& wait) const;
   bool meet(const std::string& what, bool have_all_ended) const;
-  std::optional<Failure> first_failure() const;
+  std::optional<Failure> first_failure(const StopWait& wait) const;
 
   const StopGroup& group_;
   const std::string keys_;

@@ -10,6 +10,7 @@
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/monitoring.h"
+#include "cohort/core/process.h"
 
 namespace cohort::internal {
 namespace {
@@ -48,6 +49,7 @@ class PassOn final : public FailureListener {
   explicit PassOn(GroupConnection connection) : connection_(std::move(connection)) {}
 
   void on_failure(const std::exception_ptr& error) noexcept override {
+    if (!home_.is_here()) return;  // what ends a child of fork is no failure of its parent
     connection_.communicator->abort(
         error != nullptr ? error
                          : std::make_exception_ptr(AbortedError(
@@ -55,6 +57,7 @@ class PassOn final : public FailureListener {
   }
 
  private:
+  const HomeProcess home_;
   const GroupConnection connection_;  // lives as long as somebody may have something to pass on
 };
 

@@ -12,6 +12,7 @@
 #include "cohort/collective/communication_options.h"
 #include "cohort/collective/own_keys.h"
 #include "cohort/core/failure_frame.h"
+#include "cohort/core/process.h"
 #include "cohort/core/task_id.h"
 #include "cohort/distribute/group_watch.h"
 #include "cohort/distribute/local_strategy.h"

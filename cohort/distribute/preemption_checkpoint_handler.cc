@@ -5,6 +5,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
+#include "cohort/core/process.h"
 #include "cohort/distribute/multi_worker_strategy.h"
 #include "cohort/distribute/preemption_handler_impl.h"
 #include "cohort/distribute/task_server.h"
@@ -61,13 +62,13 @@ const train::CheckpointManager& checked(const train::CheckpointManager& manager,
                                  manager.directory(), "'; leave checkpoint_dir out"));
 }
 
-std::unique_ptr<internal::PreemptionHandlerImpl> make_impl(
+internal::HomePtr<internal::PreemptionHandlerImpl> make_impl(
     const cluster_resolver::ClusterResolver& resolver, const train::CheckpointManager& manager,
     PreemptionCheckpointOptions& options) {
   TerminationConfig& config = options.termination_config;
   internal::check_not_negative("TerminationConfig: grace_period", config.grace_period);
-  return std::make_unique<internal::PreemptionHandlerImpl>(group_of(resolver, options.server),
-                                                           manager, std::move(config));
+  return internal::HomePtr<internal::PreemptionHandlerImpl>(new internal::PreemptionHandlerImpl(
+      group_of(resolver, options.server), manager, std::move(config)));
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ class COHORT_API PreemptionCheckpointHandler {
  private:
   void run_call(FunctionRef<void()> call);
 
-  std::unique_ptr<internal::PreemptionHandlerImpl> impl_;
+  std::shared_ptr<internal::PreemptionHandlerImpl> impl_;  // not destroyed in a child of fork
 };
 
 }  // namespace cohort::distribute::experimental

@@ -3,15 +3,22 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/testing_fork.h"
 #include "cohort/core/testing_threads.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/distribute/preemption_handler_impl.h"
@@ -88,6 +95,33 @@ TEST_F(Preemption, SavesAndExitsAndGoesOnWhereItWas) {
   PreemptionCheckpointHandler handler(alone, manager, {.termination_config = config()});
   EXPECT_EQ(handler.total_run_calls(), calls);
   EXPECT_EQ(again.value().item<double>(), static_cast<double>(calls));
+}
+
+TEST_F(Preemption, AChildOfForkHasNoPartInIt) {
+  const Variable v(number(0), {.name = "v"});
+  auto handler = std::make_unique<PreemptionCheckpointHandler>(
+      alone, train::Checkpoint({{"v", v}}),
+      experimental::PreemptionCheckpointOptions{
+          .checkpoint_dir = directory, .termination_config = {.exit_fn = [] { throw Exited(); }}});
+  EXPECT_THAT(internal::in_forked_child(
+                  [&] { return thrown<FailedPreconditionError>([&] { handler->run([] {}); }); }),
+              HasSubstr("a PreemptionCheckpointHandler was made before this process was forked"));
+  EXPECT_EQ(internal::in_forked_child([&] {
+              handler.reset();
+              return std::string("released");
+            }),
+            "released");
+  EXPECT_EQ(internal::in_forked_child([] {
+              ::raise(SIGTERM);
+              return std::string("lives");
+            }),
+            "killed by signal 15");
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // in which nobody asks
+  for (int call = 0; call < 10; ++call) handler->run([] {});
+  EXPECT_EQ(checkpoints(), 0);
+  ::kill(::getpid(), SIGTERM);
+  EXPECT_GT(run_until_exit(*handler, [] {}), 10);
+  EXPECT_EQ(checkpoints(), 1);
 }
 
 TEST_F(Preemption, WithoutThreadsItIsNotMade) {

@@ -38,6 +38,16 @@ milliseconds parse_grace(const std::string& note) {
       str("the task that has asked all to stop gives them a grace period of ", quoted(note)));
 }
 
+// Returns whether there is nothing more to answer. A coordinating task that stands still is asked again: it may go on.
+bool answer_if_asked(StopAgreement& agreement) {
+  try {
+    return agreement.answer(kPoll);
+  } catch (const DeadlineExceededError& error) {
+    log_info("no answer to a task that may have asked all to stop: ", error.what());
+    return false;
+  }
+}
+
 // Without unwinding: the stack below belongs to the program, whose destructors may wait for tasks
 // that are gone.
 [[noreturn]] void exit_at_once(int code) {
@@ -88,6 +98,7 @@ void PreemptionHandlerImpl::end_threads() {
 int64_t PreemptionHandlerImpl::total_run_calls() const { return calls_->value(); }
 
 void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
+  home_.check("a PreemptionCheckpointHandler");
   throw_failure();
   if (!is_over_) rounds_[round_]->begin_call();
   const Clock::time_point begin = Clock::now();
@@ -212,7 +223,7 @@ void PreemptionHandlerImpl::answer_others() {
     for (size_t round = 0; round < std::size(rounds_); ++round) {
       StopAgreement* const agreement = wait_for_round(round);
       if (agreement == nullptr) return;
-      while (!agreement->answer(kPoll)) {
+      while (!answer_if_asked(*agreement)) {
         const std::lock_guard lock(mutex_);
         if (ended_) return;
       }

@@ -14,6 +14,7 @@
 #include "cohort/cluster/signal_watch.h"
 #include "cohort/core/files/unique_fd.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/process.h"
 #include "cohort/distribute/stop_agreement.h"
 #include "cohort/distribute/termination_config.h"
 #include "cohort/train/checkpoint_manager.h"
@@ -26,7 +27,8 @@ class RunCalls;
 // period, on the call after which all save again and end. The second begins before the save of the first, so that
 // a task whose save fails takes part in it while it tries again. One thread waits for the signal and asks, again
 // and again where an agreement fails, another one answers what other tasks ask.
-// Thread safety: run from one thread at a time.
+// Thread safety: run from one thread at a time. Not destroyed in a child of fork (HomePtr): its end would be that of
+// its parent's handler.
 class PreemptionHandlerImpl {
  public:
   using Config = distribute::experimental::TerminationConfig;
@@ -64,6 +66,7 @@ class PreemptionHandlerImpl {
   void save();
   void leave();
 
+  const HomeProcess home_;
   const StopGroup group_;
   const train::CheckpointManager manager_;
   const Config config_;

@@ -115,18 +115,18 @@ void StopAgreement::wait_for_others(int64_t call) {
   const StopWait wait{"the tasks cannot save together: ", " has not come to the agreed call for ",
                       StopWait::Clock::now(), group_.patience_for_call};
   const std::string arrived = str(group_.name, "/", round_, "/arrived at ", call, "/");
-  group_.cluster->set(str(arrived, group_.self), "");
+  until_answered(wait, [&] { group_.cluster->set(str(arrived, group_.self), ""); });
   std::vector<size_t> awaited = others(group_);
   have_come_.clear();
   while (true) {
     // Looks first who has ended or is gone, and then who has come: a task may come and end at once.
-    const std::vector<size_t> ended = tasks_under(group_, ended_keys());
+    const std::vector<size_t> ended = tasks_under(group_, ended_keys(), wait);
     const ClusterView view = group_.cluster->view();
-    for (const size_t task : tasks_under(group_, arrived)) {
+    for (const size_t task : tasks_under(group_, arrived, wait)) {
       if (contains(awaited, task)) have_come_.push_back(task);
     }
     drop(awaited, have_come_);
-    drop(awaited, tasks_under(group_, done_keys()));
+    drop(awaited, tasks_under(group_, done_keys(), wait));
     if (has_met_) drop_gone(awaited, view);
     if (awaited.empty()) return;
     check_none_has_ended(awaited, ended);
@@ -218,13 +218,16 @@ bool StopAgreement::ask(const std::string& note) {
   }
   const std::string self = std::to_string(group_.self), asked = key(attempt, "asked");
   // It may stand there already: from a call that could not say how the attempt ends.
-  if (!group_.cluster->compare_and_set(asked, std::nullopt, self) &&
-      group_.cluster->get(asked, group_.patience) != self) {
+  const bool is_first = until_answered(for_agreement(group_.patience), [&] {
+    return group_.cluster->compare_and_set(asked, std::nullopt, self);
+  });
+  if (!is_first && group_.cluster->get(asked, group_.patience) != self) {
     return false;  // answer() takes part
   }
   std::string outcome;
   try {
-    const std::optional<int64_t> others = answers_of_others(attempt);
+    const std::optional<int64_t> others =
+        answers_of_others(attempt, for_agreement(group_.patience));
     outcome = settle(attempt,
                      others ? str(std::max(hold->next(), *others), " ", note) : std::string(kOver));
   } catch (...) {
@@ -237,14 +240,13 @@ bool StopAgreement::ask(const std::string& note) {
 }
 
 // The highest of them; nothing where a task makes no more calls, this one or another.
-std::optional<int64_t> StopAgreement::answers_of_others(int attempt) {
-  const StopWait wait = for_agreement(group_.patience);
+std::optional<int64_t> StopAgreement::answers_of_others(int attempt, const StopWait& wait) {
   const std::string answers = key(attempt, "next/");
   std::vector<size_t> awaited = others(group_);
   while (true) {
     const ClusterView view = group_.cluster->view();
-    drop(awaited, tasks_under(group_, answers));
-    if (somebody_has_ended()) return std::nullopt;
+    drop(awaited, tasks_under(group_, answers, wait));
+    if (somebody_has_ended(wait)) return std::nullopt;
     if (awaited.empty()) break;
     check_awaited(group_, awaited, view, wait);
     look_for(group_, str(answers, awaited.front()));
@@ -258,8 +260,8 @@ std::optional<int64_t> StopAgreement::answers_of_others(int attempt) {
   return highest;
 }
 
-bool StopAgreement::somebody_has_ended() const {
-  return is_settled() || !group_.cluster->list(ended_keys()).empty();
+bool StopAgreement::somebody_has_ended(const StopWait& wait) const {
+  return is_settled() || !tasks_under(group_, ended_keys(), wait).empty();
 }
 
 StopWait StopAgreement::for_agreement(std::chrono::milliseconds patience) {
@@ -269,8 +271,11 @@ StopWait StopAgreement::for_agreement(std::chrono::milliseconds patience) {
 
 // Says how an attempt ends, unless another task has. Returns what stands.
 std::string StopAgreement::settle(int attempt, const std::string& outcome) {
+  const StopWait wait = for_agreement(group_.patience);
   const std::string decision = key(attempt, "decision");
-  if (group_.cluster->compare_and_set(decision, std::nullopt, outcome)) return outcome;
+  const bool is_ours = until_answered(
+      wait, [&] { return group_.cluster->compare_and_set(decision, std::nullopt, outcome); });
+  if (is_ours) return outcome;
   return group_.cluster->get(decision, group_.patience);
 }
 
@@ -332,14 +337,15 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
     const std::lock_guard lock(mutex_);
     hold.emplace(*this, asker);
   }
-  group_.cluster->set(key(attempt, str("next/", group_.self)), std::to_string(hold->next()));
-  conclude(asker, attempt, decision_of(asker, attempt));
+  const StopWait wait = for_agreement(2 * group_.patience);
+  const std::string answer_key = key(attempt, str("next/", group_.self));
+  until_answered(wait, [&] { group_.cluster->set(answer_key, std::to_string(hold->next())); });
+  conclude(asker, attempt, decision_of(asker, attempt, wait));
   return is_settled();
 }
 
 // Who has ended meanwhile waits no longer.
-std::string StopAgreement::decision_of(size_t asker, int attempt) {
-  const StopWait wait = for_agreement(2 * group_.patience);
+std::string StopAgreement::decision_of(size_t asker, int attempt, const StopWait& wait) {
   try {
     while (!is_settled()) {
       if (auto decision = look_for(group_, key(attempt, "decision"))) return *std::move(decision);

@@ -58,7 +58,9 @@ class StopAgreement {
   // the one that decides. Else another one is at it, and may fail: ask again until is_settled().
   // Errors: DeadlineExceeded, Unavailable (a task did not answer; names it). The attempt has failed then.
   bool ask(const std::string& note);
-  // Waits up to `timeout` for another task to ask, and takes part. Returns is_settled().
+  // Waits up to `timeout` for another task to ask, and takes part. Returns is_settled(). Once it has answered it waits
+  // for the decision as long as that may take, also where the coordinating task stands still: a task that goes on
+  // without it runs past the call that its answer has made the agreed one.
   // Errors: those of Coordination, but no loss of a task.
   bool answer(std::chrono::milliseconds timeout);
   // This task makes no more calls: tells those that ask, now and later, who need not wait for its answer,
@@ -79,9 +81,9 @@ class StopAgreement {
   std::string ended_keys() const;
   std::string done_keys() const;
   int current_attempt() const;
-  std::optional<int64_t> answers_of_others(int attempt);
-  std::string decision_of(size_t asker, int attempt);
-  bool somebody_has_ended() const;
+  std::optional<int64_t> answers_of_others(int attempt, const StopWait& wait);
+  std::string decision_of(size_t asker, int attempt, const StopWait& wait);
+  bool somebody_has_ended(const StopWait& wait) const;
   void wait_for_others(int64_t call);
   void drop_gone(std::vector<size_t>& awaited, const distribute::ClusterView& view) const;
   void check_none_has_ended(const std::vector<size_t>& awaited, const std::vector<size_t>& ended);

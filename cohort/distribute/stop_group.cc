@@ -42,9 +42,10 @@ std::vector<size_t> others(const StopGroup& group) {
   return tasks;
 }
 
-std::vector<size_t> tasks_under(const StopGroup& group, const std::string& keys) {
+std::vector<size_t> tasks_under(const StopGroup& group, const std::string& keys,
+                                const StopWait& wait) {
   std::vector<size_t> tasks;
-  for (const std::string& key : group.cluster->list(keys)) {
+  for (const std::string& key : until_answered(wait, [&] { return group.cluster->list(keys); })) {
     tasks.push_back(parse_task(group, key.substr(keys.size())));
   }
   return tasks;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/cluster/coordination.h"
+#include "cohort/core/error.h"
 #include "cohort/core/task_id.h"
 
 namespace cohort::internal {
@@ -35,13 +36,29 @@ struct StopWait {
   std::chrono::milliseconds patience;
 };
 
+// What `call` of the cluster returns. A coordinating task may stand still for longer than one of its calls waits (10 s),
+// and is not lost for it; so where one has had no answer in time, this makes it again: `call` may take effect more than
+// once. Errors: those of `call`; DeadlineExceeded only where the time of `wait` is over.
+template <class Call>
+auto until_answered(const StopWait& wait, const Call& call) {
+  while (true) {
+    try {
+      return call();
+    } catch (const DeadlineExceededError&) {
+      if (StopWait::Clock::now() >= wait.since + wait.patience) throw;
+    }
+  }
+}
+
 // "/job:worker/task:1"
 std::string name_of(const StopGroup& group, size_t task);
 // The number of a task. Errors: DataLoss.
 size_t parse_task(const StopGroup& group, const std::string& text);
 std::vector<size_t> others(const StopGroup& group);
-// Those that have set one of `keys`, which end with the task. Errors: DataLoss, those of Coordination.
-std::vector<size_t> tasks_under(const StopGroup& group, const std::string& keys);
+// Those that have set one of `keys`, which end with the task. Errors: DataLoss, those of Coordination (see
+// until_answered).
+std::vector<size_t> tasks_under(const StopGroup& group, const std::string& keys,
+                                const StopWait& wait);
 // Those of `tasks` that are lost or have left.
 std::vector<size_t> gone_of(const StopGroup& group, const std::vector<size_t>& tasks,
                             const distribute::ClusterView& view);

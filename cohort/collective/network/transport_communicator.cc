@@ -16,6 +16,7 @@
 #include "cohort/collective/slices.h"
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/process.h"
 
 namespace cohort::collective {
 namespace {
@@ -65,7 +66,7 @@ class TransportCommunicator final : public Communicator {
       : rank_(member.rank),
         generation_(member.generation),
         tasks_(member.tasks),
-        transport_(std::move(transport)),
+        transport_(transport.release()),
         ranges_(tasks_.size()),
         sources_(tasks_.size()),
         words_(tasks_.size()),
@@ -147,6 +148,7 @@ class TransportCommunicator final : public Communicator {
   void barrier(const CallOptions& options) override { tell("barrier", nullptr, 0, options); }
 
   void abort(const std::exception_ptr& reason) noexcept override {
+    if (!home_.is_here()) return;  // it would end the group of the parent
     try {
       transport_->fail(given_up(task_name(rank_), reason));
     } catch (const std::bad_alloc&) {
@@ -174,6 +176,7 @@ class TransportCommunicator final : public Communicator {
   // Whoever waits for this task learns why it does not come.
   template <class Fn>
   void guarded(const char* call, const CallOptions& options, Fn fn) {
+    home_.check("the communicator");
     deadline_ = std::chrono::steady_clock::now() + internal::bounded_wait(options.timeout);
     call_ = call;
     options_ = &options;
@@ -342,10 +345,11 @@ class TransportCommunicator final : public Communicator {
   const int rank_;
   const int64_t generation_;
   const std::vector<TaskId> tasks_;
-  const std::unique_ptr<Transport> transport_;
-  std::vector<SliceRange> ranges_;    // each task's part in the current call
-  std::vector<const void*> sources_;  // each task's values of a block
-  std::vector<Word> words_;           // of each task, in the current call
+  const internal::HomeProcess home_;
+  const internal::HomePtr<Transport> transport_;  // whose end takes leave of the other tasks
+  std::vector<SliceRange> ranges_;                // each task's part in the current call
+  std::vector<const void*> sources_;              // each task's values of a block
+  std::vector<Word> words_;                       // of each task, in the current call
   std::vector<char> small_sum_;
   Deadline deadline_;  // of the current call, as the next two
   const char* call_ = "";

@@ -191,6 +191,7 @@ class SharedMemoryCommunicator final : public Communicator {
   }
 
   void abort(const std::exception_ptr& reason) noexcept override {
+    if (!home_.is_here()) return;  // the memory is that of the parent's group
     try {
       meeting_.fail(given_up(task_name(rank()), reason));
     } catch (const std::bad_alloc&) {
