@@ -88,7 +88,7 @@ class ClosureQueue {
   // The arguments of a closure that awaits them are there; or it cannot run, which is no error of the
   // run.
   void ready(const ClosurePtr& closure);
-  void give_up(const ClosurePtr& closure, const std::exception_ptr& why);
+  void give_up(const ClosurePtr& closure, const std::exception_ptr& why, RootFailure root = {});
 
   // The next closure for this worker; nullptr where there is none.
   ClosurePtr take(int worker);

@@ -28,6 +28,17 @@ bool are_there(const std::vector<CoordinatorCore::Argument>& arguments) {
   });
 }
 
+// Null: none.
+std::shared_ptr<RemoteResult> failed_one_of(
+    const std::vector<CoordinatorCore::Argument>& arguments) {
+  for (const auto& argument : arguments) {
+    if (argument.result != nullptr && argument.result->status() == RemoteStatus::kAborted) {
+      return argument.result;
+    }
+  }
+  return nullptr;
+}
+
 // One argument is the function's input as it is, as in Strategy::run: a structure's members are what
 // the function takes, or it takes the structure. Several are a tuple.
 // Errors: those of results.
@@ -289,16 +300,18 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
     if (left->fetch_sub(1) != 1) return;
     const auto self = weak.lock();
     if (self == nullptr) return;
-    try {
-      closure->arguments = values_of(arguments);
-      self->queue_.ready(closure);
-    } catch (const std::exception& error) {
-      self->queue_.give_up(
-          closure, make_error(Code::kCancelled,
-                              str("'", closure->function,
-                                  "' was not run: an argument, the result of another function, ",
-                                  "is an error: ", error.what())));
+    if (const auto failed = failed_one_of(arguments)) {
+      RootFailure root = failed->root();
+      const std::string before =
+          root.between == 0 ? "" : str(" because of one ", root.between, " functions before it");
+      const std::string text =
+          str("'", closure->function, "' was not run: an argument, the result of another function, ",
+              "is an error", before, ": ", root.text);
+      ++root.between;
+      return self->queue_.give_up(closure, make_error(Code::kCancelled, text), std::move(root));
     }
+    closure->arguments = values_of(arguments);
+    self->queue_.ready(closure);
   };
   for (const Argument& argument : arguments) {
     if (argument.result != nullptr) {

@@ -1,10 +1,37 @@
 #include "cohort/parameter_server/coordinator/remote_result.h"
 
+#include <deque>
 #include <utility>
 
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
+namespace {
+
+using Call = std::function<void()>;
+
+// Those that are due in this thread. Null: none is running.
+thread_local std::deque<Call>* due = nullptr;
+
+void call_in_turn(Call call) {
+  if (due != nullptr) {
+    due->push_back(std::move(call));
+    return;
+  }
+  std::deque<Call> calls;
+  calls.push_back(std::move(call));
+  struct Turn {
+    explicit Turn(std::deque<Call>& calls) { due = &calls; }
+    ~Turn() { due = nullptr; }
+  } const turn(calls);
+  while (!calls.empty()) {
+    const Call next = std::move(calls.front());
+    calls.pop_front();
+    next();
+  }
+}
+
+}  // namespace
 
 void RemoteResult::set(Structure value) {
   std::unique_lock lock(mutex_);
@@ -13,19 +40,24 @@ void RemoteResult::set(Structure value) {
   end(std::move(lock));
 }
 
-void RemoteResult::fail(std::exception_ptr error) {
+void RemoteResult::fail(std::exception_ptr error) { fail(std::move(error), {}); }
+
+void RemoteResult::fail(std::exception_ptr error, RootFailure root) {
   std::unique_lock lock(mutex_);
   if (is_ended_) return;
   error_ = std::move(error);
+  root_ = std::move(root);
   end(std::move(lock));
 }
 
 void RemoteResult::end(std::unique_lock<std::mutex> lock) {
   is_ended_ = true;
-  const auto calls = std::exchange(on_end_, {});
+  auto calls = std::exchange(on_end_, {});
   lock.unlock();
   ended_.notify_all();
-  for (const auto& call : calls) call(*this);
+  for (auto& call : calls) {
+    call_in_turn([self = shared_from_this(), call = std::move(call)] { call(*self); });
+  }
 }
 
 void RemoteResult::on_end(std::function<void(const RemoteResult&)> call) {
@@ -43,6 +75,12 @@ RemoteStatus RemoteResult::status() const {
   const std::lock_guard lock(mutex_);
   if (!is_ended_) return RemoteStatus::kNotReady;
   return error_ == nullptr ? RemoteStatus::kReady : RemoteStatus::kAborted;
+}
+
+RootFailure RemoteResult::root() const {
+  const std::lock_guard lock(mutex_);
+  if (error_ == nullptr || !root_.text.empty()) return root_;
+  return {.text = record_error(error_).message};
 }
 
 Structure RemoteResult::get(std::chrono::steady_clock::time_point deadline,
