@@ -61,10 +61,8 @@ bool ClosureQueue::wait(Lock& lock, Deadline deadline, const char* what,
     if (now >= limit) break;
     if (now >= next_report) {
       next_report = now + options_.report_after;
-      if (now - idle_since >= options_.report_after && options_.on_report) {
-        const std::string text =
-            str(what, " has waited for ", in_seconds(now - began),
-                " s, and no closure has ended for ", in_seconds(now - idle_since), " s: ", state());
+      const std::string text = idle_text(what, began);
+      if (!text.empty() && options_.on_report) {
         lock.unlock();
         options_.on_report(text);
         lock.lock();

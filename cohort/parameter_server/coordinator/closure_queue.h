@@ -116,6 +116,11 @@ class ClosureQueue {
   // The error of break_with, if it comes in time.
   std::exception_ptr wait_for_break(Deadline deadline);
 
+  // For calls that wait for a result since `began`: says so, as those above do, where no closure has ended for long.
+  void report_wait(const std::string& what, Clock::time_point began) const;
+  // What a closure waits for, for people; by its id.
+  std::string state_of(uint64_t id) const;
+
   // No closure of a lower number will be taken again.
   uint64_t oldest_unfinished() const;
   // Of the next closure. Takes no lock.
@@ -158,6 +163,8 @@ class ClosureQueue {
   }
   bool all_ended(uint64_t epoch) const;
   std::string state() const;
+  // What is to be reported of a wait; nothing where a closure has ended lately.
+  std::string idle_text(const std::string& what, Clock::time_point began) const;
   static double in_seconds(std::chrono::nanoseconds duration);  // 61.2
 
   const Options options_;

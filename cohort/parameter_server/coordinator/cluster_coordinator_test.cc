@@ -198,6 +198,22 @@ TEST(ClusterCoordinator, AFunctionThatFailsIsNamedOnceToALongChainThatTakesItsRe
   coordinator.join();
 }
 
+TEST(ClusterCoordinator, AFetchThatIsOverdueNamesTheFunctionAndWhereItRuns) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  Gate gate;
+  const auto hold = strategy.function("hold", [&] { gate.pass(); });
+  const ClusterCoordinator coordinator(strategy);
+  const RemoteValue held = coordinator.schedule(hold);
+  ASSERT_TRUE(gate.wait_for(1));
+  EXPECT_THAT(
+      thrown<DeadlineExceededError>([&] { held.fetch(std::chrono::milliseconds(50)); }),
+      AllOf(StartsWith("fetch of 'hold' (closure 1) has not ended in time: worker 0 has had it"),
+            HasSubstr("worker 0 runs 'hold'")));
+  gate.open();
+  coordinator.join();
+}
+
 TEST(ClusterCoordinator, SchedulesFunctionsOverTheProgramsOwnObjects) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());

@@ -220,28 +220,11 @@ void CoordinatorCore::end(const std::exception_ptr& error) {
 }
 
 void CoordinatorCore::report(const std::string& text) const {
-  std::string away;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
-    for (size_t i = 0; i < workers_.size() && away.size() < 500; ++i) {
-      const Worker& worker = workers_[i];
-      const bool is_there = worker.phase == Phase::kReady || worker.phase == Phase::kMakesInputs;
-      if (is_there && worker.inputs_under_way == 0) continue;
-      const auto age = clock_.now() - worker.lost_at;
-      away += str("; worker ", i);
-      if (is_there) {
-        away += " makes its inputs";
-      } else if (worker.why.empty()) {
-        away += " has not come yet";
-      } else {
-        away += str(worker.phase == Phase::kGivenUp ? " is given up, lost " : " is lost since ",
-                    std::chrono::duration_cast<std::chrono::seconds>(age).count(), " s (",
-                    worker.why, ")");
-      }
-    }
   }
-  log_warning(text, away);
+  log_warning(text, all_away());
 }
 
 std::shared_ptr<void> CoordinatorCore::pause(ClosureQueue::Deadline deadline) {
@@ -292,6 +275,7 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   closure->awaits_arguments = !are_there(arguments);
   if (!closure->awaits_arguments) closure->arguments = values_of(arguments);
   queue_.put(closure, steady_clock::now() + kMostWait);
+  describe_wait(*closure);
   if (!closure->awaits_arguments) return result;
   // Once more than there are results, so that none is the last before all have been asked.
   const auto left = std::make_shared<std::atomic<size_t>>(arguments.size() + 1);

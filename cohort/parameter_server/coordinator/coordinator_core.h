@@ -142,6 +142,13 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
 
   ClosureQueue::Options queue_options();
   void report(const std::string& text) const;
+  // That a worker is away, why and since when; nothing if it is not. With mutex_ held.
+  std::string away(size_t worker) const;
+  // Of all of them, each with "; " before it.
+  std::string all_away() const;
+  // What calls that wait for a result of it say of that.
+  void describe_wait(const Closure& closure);
+  void describe_wait(const ValueRead& read);
   // Closures that have ended, at a time.
   struct Counted {
     int64_t done = 0;

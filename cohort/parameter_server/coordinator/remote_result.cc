@@ -1,5 +1,6 @@
 #include "cohort/parameter_server/coordinator/remote_result.h"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -9,6 +10,8 @@ namespace cohort::internal {
 namespace {
 
 using Call = std::function<void()>;
+
+constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(1);  // between reports
 
 // Those that are due in this thread. Null: none is running.
 thread_local std::deque<Call>* due = nullptr;
@@ -77,6 +80,11 @@ RemoteStatus RemoteResult::status() const {
   return error_ == nullptr ? RemoteStatus::kReady : RemoteStatus::kAborted;
 }
 
+void RemoteResult::describe(ResultWait wait) {
+  const std::lock_guard lock(mutex_);
+  wait_ = std::make_shared<const ResultWait>(std::move(wait));
+}
+
 RootFailure RemoteResult::root() const {
   const std::lock_guard lock(mutex_);
   if (error_ == nullptr || !root_.text.empty()) return root_;
@@ -85,9 +93,26 @@ RootFailure RemoteResult::root() const {
 
 Structure RemoteResult::get(std::chrono::steady_clock::time_point deadline,
                             const std::string& what) const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
   std::unique_lock lock(mutex_);
-  if (!ended_.wait_until(lock, deadline, [this] { return is_ended_; })) {
-    throw DeadlineExceededError(str(what, " has not ended in time"));
+  const std::shared_ptr<const ResultWait> wait = wait_;
+  const auto pause = wait == nullptr ? std::chrono::nanoseconds(0)
+                                     : std::max(wait->report_after, kLeastPause);
+  Clock::time_point next_report = wait == nullptr ? Clock::time_point::max() : began + pause;
+  while (!is_ended_) {
+    if (ended_.wait_until(lock, std::min(deadline, next_report), [this] { return is_ended_; })) {
+      break;
+    }
+    lock.unlock();
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) {
+      if (wait == nullptr) throw DeadlineExceededError(str(what, " has not ended in time"));
+      throw DeadlineExceededError(str(wait->what, " has not ended in time: ", wait->state()));
+    }
+    next_report = now + pause;
+    wait->report(wait->what, began);
+    lock.lock();
   }
   if (error_ != nullptr) std::rethrow_exception(error_);
   return value_;

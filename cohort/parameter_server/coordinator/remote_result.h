@@ -23,6 +23,14 @@ struct RootFailure {
   size_t between = 0;
 };
 
+// How a call that waits for a result tells of it, as only who will give the result can.
+struct ResultWait {
+  std::string what;                       // "fetch of 'step' (closure 3)"
+  std::chrono::nanoseconds report_after;  // report() is called each time that this has passed
+  std::function<void(const std::string& what, std::chrono::steady_clock::time_point began)> report;
+  std::function<std::string()> state;  // what the result waits for
+};
+
 // Thread safety: any thread.
 class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
  public:
@@ -41,11 +49,13 @@ class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
   // waits for these is called when it has returned: a chain of functions may be longer than the stack is deep.
   void on_end(std::function<void(const RemoteResult&)> call);
 
+  // Its functions are called by those who wait, without a lock.
+  void describe(ResultWait wait);
   RemoteStatus status() const;
   // Of one that has failed.
   RootFailure root() const;
   // Waits for the function to end. Errors: that with which it failed, Cancelled (it will not run),
-  // DeadlineExceeded (says what it waited for: `what`).
+  // DeadlineExceeded (says what it waited for, by describe(): else `what`).
   Structure get(std::chrono::steady_clock::time_point deadline, const std::string& what) const;
 
  private:
@@ -55,6 +65,7 @@ class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
   std::exception_ptr error_;  // null: value_ counts
   RootFailure root_;          // no text: its own error is the first
   Structure value_;
+  std::shared_ptr<const ResultWait> wait_;
   std::vector<std::function<void(const RemoteResult&)>> on_end_;
 
   void end(std::unique_lock<std::mutex> lock);

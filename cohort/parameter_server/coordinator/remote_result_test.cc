@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -33,6 +34,21 @@ TEST(RemoteResult, ALongChainEndsWithoutADeepStack) {
             "an argument failed");
   EXPECT_EQ(chain.back()->root().text, "the first");
   EXPECT_EQ(chain.back()->root().between, kMany - 1);
+}
+
+TEST(RemoteResult, WhoWaitsReportsItAndSaysAtTheEndWhatItWaitedFor) {
+  const auto result = std::make_shared<RemoteResult>();
+  std::vector<std::string> reports;
+  result->describe({.what = "fetch of 'step' (closure 3)",
+                    .report_after = std::chrono::milliseconds(10),
+                    .report = [&](const std::string& what,
+                                  steady_clock::time_point) { reports.push_back(what); },
+                    .state = [] { return "worker 1 has had it"; }});
+  const auto deadline = steady_clock::now() + std::chrono::milliseconds(200);
+  EXPECT_EQ(thrown<DeadlineExceededError>([&] { result->get(deadline, "it"); }),
+            "fetch of 'step' (closure 3) has not ended in time: worker 1 has had it");
+  ASSERT_GE(reports.size(), 2u);
+  EXPECT_EQ(reports[0], "fetch of 'step' (closure 3)");
 }
 
 }  // namespace
