@@ -191,7 +191,8 @@ class COHORT_API ClusterCoordinator {
   // cancelled). One structure alone is what Strategy::run makes of it: the function takes it as it is,
   // or its members. The function runs on some worker, at least once; what it assigns to variables takes
   // effect once: in steps, and outside of them where it makes the same assignments each time.
-  // Errors: also InvalidArgument (a function that makes an input), DeadlineExceeded (the queue stays
+  // Errors: also InvalidArgument (a function that makes an input; an undefined tensor), Unimplemented (a sparse
+  // tensor, or a dtype that cannot be sent: names the argument), DeadlineExceeded (the queue stays
   // full for an hour), FailedPrecondition (in a scheduled function).
   template <class... Arguments>
   RemoteValue schedule(const WorkerFunction& function, Arguments&&... arguments) const {

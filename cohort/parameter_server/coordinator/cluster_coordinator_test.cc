@@ -198,6 +198,23 @@ TEST(ClusterCoordinator, AFunctionThatFailsIsNamedOnceToALongChainThatTakesItsRe
   coordinator.join();
 }
 
+TEST(ClusterCoordinator, ScheduleRefusesArgumentsThatCannotBeSent) {
+  const TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto one = strategy.function("one", [](const Structure&) { return 1; });
+  const ClusterCoordinator coordinator(strategy);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.schedule(one, Tensor()); }),
+              HasSubstr("schedule: argument [0] of 'one' is an undefined tensor"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                coordinator.schedule(one, dict({{"a", at::ones({})}, {"b", Tensor()}}));
+              }),
+              HasSubstr("schedule: argument [0]['b'] of 'one' is an undefined tensor"));
+  EXPECT_THAT(thrown<UnimplementedError>(
+                  [&] { coordinator.schedule(one, at::ones({2, 2}).to_sparse()); }),
+              HasSubstr("schedule: argument [0] of 'one' is a sparse tensor"));
+  coordinator.join();  // nothing was queued
+}
+
 TEST(ClusterCoordinator, AFetchThatIsOverdueNamesTheFunctionAndWhereItRuns) {
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());

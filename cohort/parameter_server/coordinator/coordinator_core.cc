@@ -8,6 +8,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/distribute/structure_message.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/read_cache.h"
@@ -257,6 +258,12 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule_step(const std::string& 
 std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& function,
                                                         const std::vector<InputHandlePtr>& inputs,
                                                         std::vector<Argument> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].result != nullptr || arguments[i].of_worker != nullptr) continue;
+    arguments[i].value.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
+      check_sendable(leaf, str("schedule: argument [", i, "]", path, " of '", function, "'"));
+    });
+  }
   start();
   auto closure = std::make_shared<Closure>();
   closure->function = function;

@@ -73,7 +73,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
     InputHandlePtr of_worker = nullptr;  // not null: instead, a value that make_input made
   };
-  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator).
+  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator); those of check_sendable, of
+  // arguments.
   std::shared_ptr<RemoteResult> schedule(const std::string& function,
                                          const std::vector<InputHandlePtr>& inputs,
                                          std::vector<Argument> arguments);
