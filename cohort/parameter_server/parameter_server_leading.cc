@@ -173,7 +173,7 @@ void ParameterServerCore::leave_by_exception() noexcept {
       frame->leave(std::make_shared<FailedServer>(std::move(own_server_)));
     }
   } catch (const std::exception& error) {
-    log_info("the other tasks were not told of an error: ", error.what());
+    log_info("the other tasks were not told why this one leaves, because: ", error.what());
   }
 }
 
