@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,14 @@ constexpr std::pair<DType, ElementType> kTypes[] = {
     {at::kHalf, ElementType::kFloat16},
 };
 
+// Nothing: values of this dtype cannot be sent.
+std::optional<ElementType> type_of(const Tensor& tensor) {
+  for (const auto& [dtype, type] : kTypes) {
+    if (dtype == tensor.scalar_type()) return type;
+  }
+  return std::nullopt;
+}
+
 class Writer {
  public:
   explicit Writer(rpc::Message& message) : message_(message) {}
@@ -74,24 +83,13 @@ class Writer {
       message_.bulk.push_back({bytes, bytes->data(), bytes->size()});
       return;
     }
-    if (leaf.tensor().layout() != at::kStrided) {
-      throw UnimplementedError(
-          str(what, " is a sparse tensor, which cannot be sent; send its ", "indices and values"));
-    }
+    check_sendable(leaf, what);
     auto tensor = std::make_shared<Tensor>(contiguous_elements(leaf.tensor().detach().cpu()));
-    rpc::TensorHeader header{.type = type_of(*tensor, what),
+    rpc::TensorHeader header{.type = *type_of(*tensor),
                              .shape = {tensor->sizes().begin(), tensor->sizes().end()}};
     out.bytes(kTensor, rpc::encode_tensor_header(header, what));
     const auto* data = static_cast<const char*>(tensor->data_ptr());
     message_.bulk.push_back({tensor, data, tensor->nbytes()});
-  }
-
-  static ElementType type_of(const Tensor& tensor, const std::string& what) {
-    for (const auto& [dtype, type] : kTypes) {
-      if (dtype == tensor.scalar_type()) return type;
-    }
-    throw UnimplementedError(
-        str(what, " has dtype ", dtype_name(tensor.scalar_type()), ", which cannot be sent"));
   }
 
   rpc::Message& message_;
@@ -186,6 +184,22 @@ class Reader {
 };
 
 }  // namespace
+
+void check_sendable(const Leaf& leaf, const std::string& what) {
+  if (leaf.is_strings()) return;
+  const Tensor& tensor = leaf.tensor();
+  if (!tensor.defined()) {
+    throw InvalidArgumentError(
+        what + " is an undefined tensor, which cannot be sent; give it a value");
+  }
+  if (tensor.layout() != at::kStrided) {
+    throw UnimplementedError(
+        what + " is a sparse tensor, which cannot be sent; send its indices and values");
+  }
+  if (type_of(tensor)) return;
+  throw UnimplementedError(
+      str(what, " has dtype ", dtype_name(tensor.scalar_type()), ", which cannot be sent"));
+}
 
 rpc::Message to_message(const Structure& structure) {
   rpc::Message message;

@@ -2,6 +2,7 @@
 // bulk bytes that are neither copied when sent nor, where they lie well, when received.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "cohort/cluster/rpc/message.h"
@@ -9,8 +10,11 @@
 
 namespace cohort::internal {
 
-// Tensors of other devices are copied to the CPU. Errors: Unimplemented (a dtype or layout that has
-// no form as plain bytes; names the leaf).
+// Errors: InvalidArgument (an undefined tensor), Unimplemented (a dtype or layout that has no form as plain bytes); the
+// text begins with `what`.
+void check_sendable(const Leaf& leaf, const std::string& what);
+
+// Tensors of other devices are copied to the CPU. Errors: those of check_sendable; names the leaf.
 rpc::Message to_message(const Structure& structure);
 
 // Errors: DataLoss (these are not the fields of a structure), InvalidArgument (a tensor's bytes are not

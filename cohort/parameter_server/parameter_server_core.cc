@@ -253,9 +253,10 @@ bool ParameterServerCore::writes_outside_steps() const {
   return !follows || Task::is_scoped();  // a closure's thread acts for its server
 }
 
-// ps tasks answer coordinators and workers, which reach them by their servers.
+// By a server of its own, with which ps tasks know who asks.
 bool ParameterServerCore::can_read_variables() const {
   if (setup_.role == ClusterRole::kCoordinator) return true;
+  if (setup_.role == ClusterRole::kPs) return has_own_server_;
   return setup_.role == ClusterRole::kWorker && (Task::is_scoped() || has_own_server_);
 }
 

@@ -206,6 +206,7 @@ class ParameterServerCore final : public LocalStrategy {
                                               const distribute::VariableSpec& spec,
                                               const distribute::VariableInitializer& initializer);
   std::exception_ptr explained(const std::exception_ptr& error) const;
+  bool is_silent(int ps) const;
   // Returns the generation of a later coordinator that has a ps task; 0: there is none, all are taken.
   int64_t take_all(int64_t generation) const;
   int64_t next_id(const std::string& name);

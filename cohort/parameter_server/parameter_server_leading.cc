@@ -1,7 +1,10 @@
 // How a coordinator takes the ps tasks, what it says of those that obey it no more, what it waits for at its end, and
 // how it lets all tasks go.
 #include <algorithm>
+#include <chrono>
+#include <exception>
 #include <future>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -15,6 +18,7 @@
 #include "cohort/core/task.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/coordinator/lost_ps.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/leadership/failed_program.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
@@ -61,6 +65,20 @@ int64_t ParameterServerCore::take_all(int64_t generation) const {
   return later;
 }
 
+// Whether a ps task that this program has taken does not answer over a new connection either.
+bool ParameterServerCore::is_silent(int ps) const {
+  constexpr std::chrono::milliseconds kGrace{300};  // as ClusterCoordinatorOptions::ps_grace
+  if (generation_ == 0) return false;
+  const auto to_it = channel({kPs, ps});
+  to_it->retry_now();
+  const auto promise = std::make_shared<std::promise<std::exception_ptr>>();
+  to_it->start("leadership/hello", encode(LeaderClaim{.generation = generation_}),
+               {.timeout = kGrace},
+               [promise](const rpc::CallResult& result) { promise->set_value(result.error); });
+  const std::exception_ptr error = promise->get_future().get();  // the call has its deadline
+  return error != nullptr;
+}
+
 // A ps task that the coordinator cannot reach may turn out to be lost, about which more is known.
 std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& error) const {
   constexpr std::chrono::milliseconds kTellsWithin{300};
@@ -95,7 +113,9 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
   if (ps < 0) return error;
   const TaskId task{kPs, ps};
   const std::string told = failure_told_by(task, kTellsWithin);
-  if (told.empty() && record_error(error).code != Code::kCancelled) return error;
+  const bool is_known =
+      !told.empty() || record_error(error).code == Code::kCancelled || detail.phase == kStartedAgain;
+  if (!is_known && (record_error(error).code != Code::kUnavailable || !is_silent(ps))) return error;
   return lost_ps_error({.task = task,
                         .address = channel(task)->address(),
                         .generation = generation_,
@@ -153,7 +173,7 @@ void ParameterServerCore::leave_by_exception() noexcept {
       frame->leave(std::make_shared<FailedServer>(std::move(own_server_)));
     }
   } catch (const std::exception& error) {
-    log_info("the other tasks were not told of an error: ", error.what());
+    log_info("the other tasks were not told why this one leaves, because: ", error.what());
   }
 }
 

@@ -159,6 +159,7 @@ CoordinationCore::Reply CoordinationCore::register_task(const Session& session, 
   } catch (const Error& error) {
     out.log(str("refused ", rpc::printable(to_string(session.task)), " (",
                 rpc::printable(request.address), "): ", error.what()));
+    roster_.note_refused(clock_.now(), session.task, error.what());
     throw;
   }
   const auto replaces = [&](const WaitingCall& waiting) {

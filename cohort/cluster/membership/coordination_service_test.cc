@@ -116,6 +116,20 @@ TEST_F(CoordinationServiceTest, Row29SaysWhoIsMissingAndGivesUp) {
                                       "has not started within 25 s; missing: /job:worker/task:2");
 }
 
+TEST_F(CoordinationServiceTest, WhoWasRefusedIsMissingForThatReason) {
+  begin(2);
+  enter(0, 10);
+  const CallPtr refused = enter(1, 11, {.cluster_spec = "another spec"});
+  EXPECT_TRUE(refused->answered());
+  pass_alive(seconds(26), {0});
+  const View view = View::decode(watch(0, 10, 0)->control);
+  const auto failure = rpc::decode_error(view.failure);
+  const std::string text =
+      thrown<DeadlineExceededError>([&] { std::rethrow_exception(failure); });
+  EXPECT_THAT(text, HasSubstr("missing: /job:worker/task:1 (h1:1, refused 2"));
+  EXPECT_THAT(text, HasSubstr("the tasks' cluster specs differ"));
+}
+
 TEST_F(CoordinationServiceTest, Row23ASecondStartIsRefusedAndTheFirstGoesOn) {
   begin_started(2);
   const CallPtr first = watch(1, 11, version());

@@ -102,6 +102,7 @@ void Roster::accept(Time now, Entry& entry, const Session& session,
   entry.heard = now;
   entry.suspect_until.reset();
   entry.seen = 0;
+  entry.refused.clear();
   ++version_;
   if (!member.observer) {
     highest_term_seen_ = std::max(highest_term_seen_, request.term_seen);
@@ -337,6 +338,13 @@ View Roster::status(Time now) const {
   return view;
 }
 
+void Roster::note_refused(Time now, const TaskId& task, const std::string& why) {
+  const auto found = entries_.find(task);
+  if (found == entries_.end()) return;
+  found->second.refused = why;
+  found->second.refused_at = now;
+}
+
 std::string Roster::describe_missing(Time now) const {
   std::string text;
   size_t missing = 0;
@@ -350,6 +358,10 @@ std::string Roster::describe_missing(Time now) const {
     if (missing > 1) text += ", ";
     text += to_string(task) + " (";
     if (!member.address.empty()) text += rpc::printable(member.address) + ", ";
+    if (!entry.refused.empty()) {
+      text += str("refused ", in_seconds(now - entry.refused_at), " ago: ", entry.refused, ")");
+      continue;
+    }
     text += entry.ended.empty() ? str("not heard of for ", in_seconds(now - began_))
                                 : str("gone for ", in_seconds(now - entry.since));
     text += ")";

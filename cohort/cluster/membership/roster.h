@@ -65,6 +65,8 @@ class Roster {
   void process_gone(Time now, const Session& session);
   void leave(Time now, const Session& session, const std::string& where);
   void report(const Session& session, const std::string& error);
+  // That a process which says it is this task may not register: for describe_missing().
+  void note_refused(Time now, const TaskId& task, const std::string& why);
   // Ends the group for all.
   void fail(const std::exception_ptr& error);
 
@@ -111,6 +113,8 @@ class Roster {
     int64_t suspect_version = 0;  // that it must have seen
     int64_t seen = 0;
     std::deque<uint64_t> ended;  // incarnations, the latest last
+    std::string refused;         // why, the last time; empty: it was not, or registered since
+    Time refused_at;
   };
 
   Entry& entry_for(const Session& session);

@@ -61,10 +61,8 @@ bool ClosureQueue::wait(Lock& lock, Deadline deadline, const char* what,
     if (now >= limit) break;
     if (now >= next_report) {
       next_report = now + options_.report_after;
-      if (now - idle_since >= options_.report_after && options_.on_report) {
-        const std::string text =
-            str(what, " has waited for ", in_seconds(now - began),
-                " s, and no closure has ended for ", in_seconds(now - idle_since), " s: ", state());
+      const std::string text = idle_text(what, began);
+      if (!text.empty() && options_.on_report) {
         lock.unlock();
         options_.on_report(text);
         lock.lock();
@@ -114,14 +112,15 @@ void ClosureQueue::ready(const ClosurePtr& closure) {
   offer(1);
 }
 
-void ClosureQueue::give_up(const ClosurePtr& closure, const std::exception_ptr& why) {
+void ClosureQueue::give_up(const ClosurePtr& closure, const std::exception_ptr& why,
+                           RootFailure root) {
   {
     const std::lock_guard lock(mutex_);
     if (awaiting_.erase(closure.get()) == 0) return;
     count_end(*closure);
     tell();
   }
-  closure->result->fail(why);
+  closure->result->fail(why, std::move(root));
 }
 
 ClosurePtr ClosureQueue::take(int worker) {
@@ -174,25 +173,25 @@ void ClosureQueue::finished(int worker, const Closure& closure, Structure value)
 
 void ClosureQueue::failed(int worker, const Closure& closure, std::exception_ptr error) {
   ClosurePtr landed;
-  {
-    const std::lock_guard lock(mutex_);
-    landed = land(worker, closure);
-  }
-  landed->result->fail(error);
   Closures dropped;
   std::string why;
   {
     const std::lock_guard lock(mutex_);
-    count_end(closure);
+    landed = land(worker, closure);
     const bool is_repeated = broken_ != nullptr || (cancelling_ && is_cancelled(error));
     if (!is_repeated) {
-      errors_.push_back({closure.number, closure.function, worker, std::move(error)});
+      errors_.push_back({closure.number, closure.function, worker, error});
       why = words_of(errors_.front());
-      drop_queued(dropped);  // at once: who fetches one of them may be the only one who calls
+      // At once: who fetches one of them may be the only one who calls. And before the result ends, else those that
+      // take it would be given up one by one.
+      drop_queued(dropped);
     }
-    tell();
   }
+  landed->result->fail(error);
   cancel(dropped, why);
+  const std::lock_guard lock(mutex_);
+  count_end(closure);  // who waits for that finds all results ended
+  tell();
 }
 
 void ClosureQueue::put_back(int worker, ClosurePtr closure) {

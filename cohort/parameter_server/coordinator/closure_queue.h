@@ -88,7 +88,7 @@ class ClosureQueue {
   // The arguments of a closure that awaits them are there; or it cannot run, which is no error of the
   // run.
   void ready(const ClosurePtr& closure);
-  void give_up(const ClosurePtr& closure, const std::exception_ptr& why);
+  void give_up(const ClosurePtr& closure, const std::exception_ptr& why, RootFailure root = {});
 
   // The next closure for this worker; nullptr where there is none.
   ClosurePtr take(int worker);
@@ -115,6 +115,11 @@ class ClosureQueue {
 
   // The error of break_with, if it comes in time.
   std::exception_ptr wait_for_break(Deadline deadline);
+
+  // For calls that wait for a result since `began`: says so, as those above do, where no closure has ended for long.
+  void report_wait(const std::string& what, Clock::time_point began) const;
+  // What a closure waits for, for people; by its id.
+  std::string state_of(uint64_t id) const;
 
   // No closure of a lower number will be taken again.
   uint64_t oldest_unfinished() const;
@@ -158,6 +163,8 @@ class ClosureQueue {
   }
   bool all_ended(uint64_t epoch) const;
   std::string state() const;
+  // What is to be reported of a wait; nothing where a closure has ended lately.
+  std::string idle_text(const std::string& what, Clock::time_point began) const;
   static double in_seconds(std::chrono::nanoseconds duration);  // 61.2
 
   const Options options_;

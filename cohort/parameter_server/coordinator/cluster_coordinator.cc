@@ -1,6 +1,7 @@
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 
-#include <ATen/TensorOperators.h>
+#include <string>
+#include <vector>
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/bounded_wait.h"
@@ -14,6 +15,7 @@
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/coordinator/exact_totals.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::distribute::coordinator {
@@ -241,10 +243,10 @@ Structure ClusterCoordinator::sum_over_shards(const WorkerFunction& function,
   for (size_t shard = 0; shard < totals.size(); ++shard) {
     check_totals(totals[0], totals[shard], shard, function.name());
   }
-  return map_structures(totals, [](const std::vector<Leaf>& leaves) -> Leaf {
-    Tensor sum = leaves[0].tensor();
-    for (size_t i = 1; i < leaves.size(); ++i) sum = sum + leaves[i].tensor();
-    return sum;
+  const std::string what =
+      str("sum_over_shards: the sum of the totals that '", function.name(), "' returned");
+  return map_structures(totals, [&what](const std::vector<Leaf>& leaves) -> Leaf {
+    return internal::exact_sum(leaves, what);
   });
 }
 

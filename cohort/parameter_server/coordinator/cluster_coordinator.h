@@ -191,7 +191,8 @@ class COHORT_API ClusterCoordinator {
   // cancelled). One structure alone is what Strategy::run makes of it: the function takes it as it is,
   // or its members. The function runs on some worker, at least once; what it assigns to variables takes
   // effect once: in steps, and outside of them where it makes the same assignments each time.
-  // Errors: also InvalidArgument (a function that makes an input), DeadlineExceeded (the queue stays
+  // Errors: also InvalidArgument (a function that makes an input; an undefined tensor), Unimplemented (a sparse
+  // tensor, or a dtype that cannot be sent: names the argument), DeadlineExceeded (the queue stays
   // full for an hour), FailedPrecondition (in a scheduled function).
   template <class... Arguments>
   RemoteValue schedule(const WorkerFunction& function, Arguments&&... arguments) const {
@@ -257,9 +258,9 @@ class COHORT_API ClusterCoordinator {
   // Exact totals over all of the data, whatever happens to workers: `function` takes the number of a
   // shard and how many there are (Dataset::shard), and returns that shard's totals, as a structure of
   // numbers. Each shard's come back with its closure and count once, however often it runs. Returns their
-  // sums. `num_shards`: some for each worker, so that a lost one costs little.
+  // sums in their own dtypes, added up in int64 or float64. `num_shards`: some for each worker, so that a lost one costs little.
   // Waits. Errors: those of join; InvalidArgument (no shards; totals of different forms or shapes, or that
-  // are no numbers: names the function and the shard).
+  // are no numbers: names the function and the shard; a sum that its dtype cannot hold).
   Structure sum_over_shards(const WorkerFunction& function, int64_t num_shards) const;
 
   Structure fetch(const RemoteValue& value) const { return value.fetch(); }

@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <future>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -162,6 +164,71 @@ TEST(ClusterCoordinator, AResultIsAnArgumentOfALaterFunction) {
   EXPECT_THROW(never.fetch(), CancelledError);
   coordinator.join();
   EXPECT_EQ(number(coordinator.schedule(add, int64_t{1}, int64_t{1})), 2);
+}
+
+// Each takes the result of the one before.
+TEST(ClusterCoordinator, AFunctionThatFailsIsNamedOnceToALongChainThatTakesItsResult) {
+  constexpr int kMany = 2000;
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto add_one = strategy.function("add_one", [](int64_t x) { return x + 1; });
+  Gate scheduled;
+  const auto fails = strategy.function("fails", [&]() -> int64_t {
+    scheduled.pass();
+    throw DataLossError("the root");
+  });
+  const ClusterCoordinator coordinator(strategy);
+  RemoteValue last = coordinator.schedule(fails);
+  for (int i = 0; i < kMany; ++i) last = coordinator.schedule(add_one, last);
+  scheduled.open();
+  const auto names_it_once = [](const RemoteValue& value) {
+    const std::string text = thrown<CancelledError>([&] { value.fetch(seconds(20)); });
+    const size_t first = text.find("the root");
+    EXPECT_NE(first, std::string::npos) << text;
+    EXPECT_EQ(text.find("the root", first + 1), std::string::npos) << text;
+    EXPECT_LT(text.size(), 500u) << text;
+  };
+  names_it_once(last);
+  EXPECT_THAT(thrown<DataLossError>([&] { coordinator.join(); }), HasSubstr("the root"));
+  // What takes one of them later is told the same.
+  for (int i = 0; i < 5; ++i) last = coordinator.schedule(add_one, last);
+  names_it_once(last);
+  EXPECT_THAT(thrown<CancelledError>([&] { last.fetch(seconds(20)); }),
+              HasSubstr("because of one 4 functions before it"));
+  coordinator.join();
+}
+
+TEST(ClusterCoordinator, ScheduleRefusesArgumentsThatCannotBeSent) {
+  const TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto one = strategy.function("one", [](const Structure&) { return 1; });
+  const ClusterCoordinator coordinator(strategy);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.schedule(one, Tensor()); }),
+              HasSubstr("schedule: argument [0] of 'one' is an undefined tensor"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                coordinator.schedule(one, dict({{"a", at::ones({})}, {"b", Tensor()}}));
+              }),
+              HasSubstr("schedule: argument [0]['b'] of 'one' is an undefined tensor"));
+  EXPECT_THAT(thrown<UnimplementedError>(
+                  [&] { coordinator.schedule(one, at::ones({2, 2}).to_sparse()); }),
+              HasSubstr("schedule: argument [0] of 'one' is a sparse tensor"));
+  coordinator.join();  // nothing was queued
+}
+
+TEST(ClusterCoordinator, AFetchThatIsOverdueNamesTheFunctionAndWhereItRuns) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  Gate gate;
+  const auto hold = strategy.function("hold", [&] { gate.pass(); });
+  const ClusterCoordinator coordinator(strategy);
+  const RemoteValue held = coordinator.schedule(hold);
+  ASSERT_TRUE(gate.wait_for(1));
+  EXPECT_THAT(
+      thrown<DeadlineExceededError>([&] { held.fetch(std::chrono::milliseconds(50)); }),
+      AllOf(StartsWith("fetch of 'hold' (closure 1) has not ended in time: worker 0 has had it"),
+            HasSubstr("worker 0 runs 'hold'")));
+  gate.open();
+  coordinator.join();
 }
 
 TEST(ClusterCoordinator, SchedulesFunctionsOverTheProgramsOwnObjects) {

@@ -4,6 +4,7 @@
 #include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/distribute/structure_message.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
@@ -79,20 +80,22 @@ void CoordinatorCore::send(size_t worker, const Place& place, const ClosurePtr& 
         self.answered(worker, place, closure, std::move(result));
       });
   try {
-    channel(worker)->start("closures/run",
-                           encode(RunClosure{.function = closure->function,
-                                             .id = closure->id,
-                                             .forget_below = queue_.oldest_unfinished(),
-                                             .session = place.session,
-                                             .inputs = closure->inputs,
-                                             .arguments = closure->arguments,
-                                             .values = closure->values,
-                                             .sequence = place.sequence,
-                                             .caches_reads = closure->caches_reads}),
-                           {.timeout = options_.closure_timeout,
-                            .max_reply_bytes = kMostClosureBytes,
-                            .same_host = true},
-                           done);
+    with_typed_errors("what a closure is sent with", [&] {
+      channel(worker)->start("closures/run",
+                             encode(RunClosure{.function = closure->function,
+                                               .id = closure->id,
+                                               .forget_below = queue_.oldest_unfinished(),
+                                               .session = place.session,
+                                               .inputs = closure->inputs,
+                                               .arguments = closure->arguments,
+                                               .values = closure->values,
+                                               .sequence = place.sequence,
+                                               .caches_reads = closure->caches_reads}),
+                             {.timeout = options_.closure_timeout,
+                              .max_reply_bytes = kMostClosureBytes,
+                              .same_host = true},
+                             done);
+    });
   } catch (...) {  // arguments that cannot be sent
     auto refused = done;
     refused(rpc::CallResult{.error = std::current_exception(), .reply = {}});

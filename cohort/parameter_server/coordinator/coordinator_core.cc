@@ -8,6 +8,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/distribute/structure_message.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/read_cache.h"
@@ -26,6 +27,17 @@ bool are_there(const std::vector<CoordinatorCore::Argument>& arguments) {
   return std::all_of(arguments.begin(), arguments.end(), [](const auto& argument) {
     return argument.result == nullptr || argument.result->status() == RemoteStatus::kReady;
   });
+}
+
+// Null: none.
+std::shared_ptr<RemoteResult> failed_one_of(
+    const std::vector<CoordinatorCore::Argument>& arguments) {
+  for (const auto& argument : arguments) {
+    if (argument.result != nullptr && argument.result->status() == RemoteStatus::kAborted) {
+      return argument.result;
+    }
+  }
+  return nullptr;
 }
 
 // One argument is the function's input as it is, as in Strategy::run: a structure's members are what
@@ -209,28 +221,11 @@ void CoordinatorCore::end(const std::exception_ptr& error) {
 }
 
 void CoordinatorCore::report(const std::string& text) const {
-  std::string away;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
-    for (size_t i = 0; i < workers_.size() && away.size() < 500; ++i) {
-      const Worker& worker = workers_[i];
-      const bool is_there = worker.phase == Phase::kReady || worker.phase == Phase::kMakesInputs;
-      if (is_there && worker.inputs_under_way == 0) continue;
-      const auto age = clock_.now() - worker.lost_at;
-      away += str("; worker ", i);
-      if (is_there) {
-        away += " makes its inputs";
-      } else if (worker.why.empty()) {
-        away += " has not come yet";
-      } else {
-        away += str(worker.phase == Phase::kGivenUp ? " is given up, lost " : " is lost since ",
-                    std::chrono::duration_cast<std::chrono::seconds>(age).count(), " s (",
-                    worker.why, ")");
-      }
-    }
   }
-  log_warning(text, away);
+  log_warning(text, all_away());
 }
 
 std::shared_ptr<void> CoordinatorCore::pause(ClosureQueue::Deadline deadline) {
@@ -263,6 +258,12 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule_step(const std::string& 
 std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& function,
                                                         const std::vector<InputHandlePtr>& inputs,
                                                         std::vector<Argument> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].result != nullptr || arguments[i].of_worker != nullptr) continue;
+    arguments[i].value.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
+      check_sendable(leaf, str("schedule: argument [", i, "]", path, " of '", function, "'"));
+    });
+  }
   start();
   auto closure = std::make_shared<Closure>();
   closure->function = function;
@@ -281,6 +282,7 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   closure->awaits_arguments = !are_there(arguments);
   if (!closure->awaits_arguments) closure->arguments = values_of(arguments);
   queue_.put(closure, steady_clock::now() + kMostWait);
+  describe_wait(*closure);
   if (!closure->awaits_arguments) return result;
   // Once more than there are results, so that none is the last before all have been asked.
   const auto left = std::make_shared<std::atomic<size_t>>(arguments.size() + 1);
@@ -289,16 +291,18 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
     if (left->fetch_sub(1) != 1) return;
     const auto self = weak.lock();
     if (self == nullptr) return;
-    try {
-      closure->arguments = values_of(arguments);
-      self->queue_.ready(closure);
-    } catch (const std::exception& error) {
-      self->queue_.give_up(
-          closure, make_error(Code::kCancelled,
-                              str("'", closure->function,
-                                  "' was not run: an argument, the result of another function, ",
-                                  "is an error: ", error.what())));
+    if (const auto failed = failed_one_of(arguments)) {
+      RootFailure root = failed->root();
+      const std::string before =
+          root.between == 0 ? "" : str(" because of one ", root.between, " functions before it");
+      const std::string text =
+          str("'", closure->function, "' was not run: an argument, the result of another function, ",
+              "is an error", before, ": ", root.text);
+      ++root.between;
+      return self->queue_.give_up(closure, make_error(Code::kCancelled, text), std::move(root));
     }
+    closure->arguments = values_of(arguments);
+    self->queue_.ready(closure);
   };
   for (const Argument& argument : arguments) {
     if (argument.result != nullptr) {

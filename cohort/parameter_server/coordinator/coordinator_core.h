@@ -73,7 +73,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
     InputHandlePtr of_worker = nullptr;  // not null: instead, a value that make_input made
   };
-  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator).
+  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator); those of check_sendable, of
+  // arguments.
   std::shared_ptr<RemoteResult> schedule(const std::string& function,
                                          const std::vector<InputHandlePtr>& inputs,
                                          std::vector<Argument> arguments);
@@ -142,6 +143,13 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
 
   ClosureQueue::Options queue_options();
   void report(const std::string& text) const;
+  // That a worker is away, why and since when; nothing if it is not. With mutex_ held.
+  std::string away(size_t worker) const;
+  // Of all of them, each with "; " before it.
+  std::string all_away() const;
+  // What calls that wait for a result of it say of that.
+  void describe_wait(const Closure& closure);
+  void describe_wait(const ValueRead& read);
   // Closures that have ended, at a time.
   struct Counted {
     int64_t done = 0;

@@ -73,6 +73,19 @@ TEST(CoordinatorFaults, ALostPsTaskIsNamedWithItsAddressAndTheLastCheckpoint) {
   gate.open();
 }
 
+// Before the program has a coordinator, which would watch the ps tasks.
+TEST(CoordinatorFaults, APsTaskThatIsLostWhileVariablesAreMadeIsALossLikeAnyOther) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  cluster.stop("ps", 1);
+  std::vector<Variable> more;
+  EXPECT_THAT(thrown<PSUnavailableError>([&] {
+                for (const char* name : {"c", "d"}) more.push_back(make_count(strategy, name));
+              }),
+              AllOf(HasSubstr("lost /job:ps/task:1"), HasSubstr("Start the program again")));
+}
+
 // A program that waits for each function, and calls neither join nor done.
 TEST(CoordinatorFaults, ALoopOfScheduleAndFetchGetsTheErrorThatNamesTheLostPsTask) {
   TestingCluster cluster(2, 2);

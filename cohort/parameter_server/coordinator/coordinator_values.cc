@@ -24,6 +24,7 @@ std::vector<std::shared_ptr<RemoteResult>> CoordinatorCore::read_value(
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
       results.push_back(std::make_shared<RemoteResult>());
       reads_.push_back({.worker = worker, .value = value, .result = results.back()});
+      describe_wait(reads_.back());
     }
   }
   // What has ended meanwhile did not find them.

@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "cohort/core/structure.h"
@@ -14,8 +17,22 @@ namespace cohort::internal {
 
 enum class RemoteStatus { kNotReady, kAborted, kReady };
 
+// What failed first where functions take one another's results: its text, and how many of them lie between.
+struct RootFailure {
+  std::string text;
+  size_t between = 0;
+};
+
+// How a call that waits for a result tells of it, as only who will give the result can.
+struct ResultWait {
+  std::string what;                       // "fetch of 'step' (closure 3)"
+  std::chrono::nanoseconds report_after;  // report() is called each time that this has passed
+  std::function<void(const std::string& what, std::chrono::steady_clock::time_point began)> report;
+  std::function<std::string()> state;  // what the result waits for
+};
+
 // Thread safety: any thread.
-class RemoteResult {
+class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
  public:
   RemoteResult() = default;
   RemoteResult(const RemoteResult&) = delete;
@@ -25,13 +42,20 @@ class RemoteResult {
   void set(Structure value);
   // The function's own error, or Cancelled.
   void fail(std::exception_ptr error);
+  // Because an argument failed, which had failed for this reason.
+  void fail(std::exception_ptr error, RootFailure root);
 
-  // `call` is called once, when it has ended, by the thread that ends it; at once if it has.
+  // `call` is called once, when it has ended, by the thread that ends it; at once if it has. If it ends others, what
+  // waits for these is called when it has returned: a chain of functions may be longer than the stack is deep.
   void on_end(std::function<void(const RemoteResult&)> call);
 
+  // Its functions are called by those who wait, without a lock.
+  void describe(ResultWait wait);
   RemoteStatus status() const;
+  // Of one that has failed.
+  RootFailure root() const;
   // Waits for the function to end. Errors: that with which it failed, Cancelled (it will not run),
-  // DeadlineExceeded (says what it waited for: `what`).
+  // DeadlineExceeded (says what it waited for, by describe(): else `what`).
   Structure get(std::chrono::steady_clock::time_point deadline, const std::string& what) const;
 
  private:
@@ -39,7 +63,9 @@ class RemoteResult {
   mutable std::condition_variable ended_;
   bool is_ended_ = false;     // guarded by mutex_, as is what follows
   std::exception_ptr error_;  // null: value_ counts
+  RootFailure root_;          // no text: its own error is the first
   Structure value_;
+  std::shared_ptr<const ResultWait> wait_;
   std::vector<std::function<void(const RemoteResult&)>> on_end_;
 
   void end(std::unique_lock<std::mutex> lock);

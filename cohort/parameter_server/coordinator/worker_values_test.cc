@@ -173,6 +173,19 @@ TEST(WorkerValues, OfALostClusterEndWithItsError) {
   EXPECT_THROW(coordinator.fetch(value, seconds(20)), coordinator::PSUnavailableError);
 }
 
+TEST(WorkerValues, OfALostWorkerAreNotReadInTimeAndItIsNamed) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto one = strategy.function("one", [] { return 1; });
+  const ClusterCoordinator coordinator(strategy);
+  const auto value = coordinator.create_per_worker_value(one);
+  coordinator.fetch(value, seconds(20));
+  cluster.stop("worker", 1);
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { coordinator.fetch(value, seconds(1)); }),
+              AllOf(HasSubstr("fetch of worker 1's value has not ended in time: worker 1 is lost"),
+                    HasSubstr(" s (")));
+}
+
 TEST(WorkerValues, AreReadByTheirOwnCoordinatorsProgram) {
   const TestingCluster cluster(1, 1), other_cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver()), other(other_cluster.resolver());

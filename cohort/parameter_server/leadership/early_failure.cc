@@ -1,7 +1,9 @@
 #include "cohort/parameter_server/leadership/early_failure.h"
 
 #include <chrono>
+#include <exception>
 #include <memory>
+#include <string>
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
@@ -38,11 +40,20 @@ void tell_others(distribute::Server& server, const std::exception_ptr& error) {
               {.name = "", .generation = 0, .value = {}, .error = error, .is_last = true});
     calls.wait_until_taken(server.coordination(), steady_clock::now() + kMostToTell);
   } catch (const Error& other) {
-    log_info("the other tasks were not told of an error: ", other.what());
+    log_info(untold_text("the other tasks", error, other));
   }
 }
 
 }  // namespace
+
+std::string untold_text(const char* whom, const std::exception_ptr& error,
+                        const std::exception& why) {
+  const std::string message = record_error(error).message;
+  const std::string text = str("this task has failed: ", message, ". It could not tell ", whom,
+                               ", who learn of it by its silence (start_timeout, heartbeat_timeout)");
+  if (message == why.what()) return text + ": that needs what it has failed to get";
+  return str(text, ": ", why.what());
+}
 
 void tell_failure(distribute::Server& server, const std::exception_ptr& error) {
   server.coordination().report(failure_of(server, kBeforeItsFirstStep, error));

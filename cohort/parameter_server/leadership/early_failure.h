@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <memory>
+#include <string>
 
 #include "cohort/cluster/server.h"
 #include "cohort/parameter_server/leadership/told_failures.h"
@@ -33,5 +34,9 @@ void tell_own_failure(distribute::Server& server, const std::exception_ptr& erro
 // on, too.
 // Errors: those of wait_for_start; that of the task that has failed, which its text names.
 std::shared_ptr<const ToldFailures> wait_for_tasks(distribute::Server& server);
+
+// That `whom` could not be told that this task failed with `error`, and why not: "the other tasks", for the log.
+std::string untold_text(const char* whom, const std::exception_ptr& error,
+                        const std::exception& why);
 
 }  // namespace cohort::internal

@@ -34,7 +34,7 @@ void FailedProgram::on_failure(const std::exception_ptr& error) noexcept {
     if (setup_.server != nullptr) return tell_own_failure(*setup_.server, error);
     fail_in_place_of(setup_, error);
   } catch (const std::exception& other) {
-    log_info("the other tasks were not told of an error: ", other.what());
+    log_info(untold_text("the other tasks", error, other));
   }
 }
 
@@ -43,7 +43,7 @@ void FailedServer::on_failure(const std::exception_ptr& error) noexcept {
   try {
     if (is_for_others(error)) tell_end(*server_, error);
   } catch (const std::exception& other) {
-    log_info("the coordinator was not told of an error: ", other.what());
+    log_info(untold_text("the coordinator", error, other));
   }
   server_.reset();
 }

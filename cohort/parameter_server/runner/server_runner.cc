@@ -191,7 +191,7 @@ void ServerRunner::fail(const std::exception_ptr& error) noexcept {
         return;
     }
   } catch (const std::exception& other) {
-    log_info("the other tasks were not told of an error: ", other.what());
+    log_info(untold_text("the other tasks", error, other));
   }
 }
 

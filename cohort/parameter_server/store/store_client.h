@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,7 @@ class StoreClient {
   struct Known {
     ShardPlace place;
     int64_t version = -1;
+    std::string_view variable = {};  // its name, for errors, as long as the call
   };
   // One call to each ps task that has any of the shards, all at once. In the order of `shards`; a value
   // that is undefined has not changed. Errors: also NotFound (no such shard).

@@ -20,6 +20,8 @@ namespace {
 
 constexpr size_t kMostControlBytes = rpc::kMaxHeaderBytes;
 constexpr rpc::Roles kCallers = rpc::Role::kCoordinator | rpc::Role::kWorker;
+// Also the programs of ps tasks and evaluators, between their calls of fit, say.
+constexpr rpc::Roles kReaders = rpc::kEveryTask;
 
 // A worker that is lost changes the cluster's generation, which concerns no other worker's pushes:
 // the methods are not fenced by it, but by the coordinator's (coordinator_fence.h).
@@ -43,11 +45,11 @@ enum StoreMethod : size_t {
 constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
     {.name = "read",
-     .callers = kCallers | rpc::Role::kEvaluator,
+     .callers = kReaders,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
     {.name = "rows",
-     .callers = kCallers | rpc::Role::kEvaluator,
+     .callers = kReaders,
      .max_bulk_bytes = kMostStoreBytes,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
@@ -61,7 +63,7 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
      .max_bulk_bytes = kMostStoreBytes,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
-    {.name = "load", .callers = kCallers | rpc::Role::kEvaluator, .fenced = false},
+    {.name = "load", .callers = kReaders, .fenced = false},
     {.name = "keep",
      .callers = rpc::Role::kCoordinator,
      .fenced = false,

@@ -15,6 +15,7 @@
 #include <set>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -33,8 +34,8 @@ struct NamedShard {
   std::string name;
 };
 
-// For people: that the task has no such shard, and why that may be.
-std::string no_shard_text(const ShardKey& key);
+// For people: that the task has no such shard, and why that may be. Without its name the variable is a number.
+std::string no_shard_text(const ShardKey& key, std::string_view variable = {});
 
 // value op= operand, where `op` says so.
 struct AssignShard {

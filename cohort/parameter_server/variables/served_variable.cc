@@ -6,8 +6,15 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/core/error.h"
+#include "cohort/core/task_id.h"
+#include "cohort/core/tensor.h"
 #include "cohort/core/tracing.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
@@ -21,6 +28,22 @@
 namespace cohort::internal {
 
 using distribute::ReplicaContext;
+
+// Another program has made it, from other data for instance.
+void ServedVariable::check_part(size_t index, const Tensor& part) const {
+  std::vector<int64_t> expected(shape().begin(), shape().end());
+  if (shards_.size() > 1) expected[0] = shards_[index].rows.size();
+  if (part.sizes() == at::IntArrayRef(expected) && part.scalar_type() == dtype()) return;
+  throw InvalidArgumentError(
+      str("variable '", shard_name(index), "' is ", dtype_name(dtype()), ' ', shape_str(expected),
+          " in this task, but ", TaskId{kPs, shards_[index].place.ps}, " has it as ",
+          describe(part), "; make the same variables in the program of every task"));
+}
+
+Tensor ServedVariable::whole(std::span<const VariableStore::Value> parts) const {
+  for (size_t i = 0; i < parts.size(); ++i) check_part(i, parts[i].tensor);
+  return together(parts);
+}
 
 Tensor ServedVariable::together(std::span<const VariableStore::Value> parts) {
   if (parts.size() == 1) return parts[0].tensor;
@@ -202,6 +225,9 @@ void ServedVariable::take(View& view, std::span<const VariableStore::Value> valu
   if (std::any_of(values.begin(), values.end(), is_missing)) return drop_value(view);
   const auto has_come = [](const VariableStore::Value& value) { return value.tensor.defined(); };
   if (std::none_of(values.begin(), values.end(), has_come)) return;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (has_come(values[i])) check_part(i, values[i].tensor);
+  }
   if (view.value.defined()) {
     make_writable(view, !std::all_of(values.begin(), values.end(), has_come));
   } else {
@@ -230,7 +256,7 @@ ServedVariable::View& ServedVariable::whole_in_step(Lock& lock) const {
   if (view.value.defined()) return view;
   lock.unlock();
   std::vector<StoreClient::Known> known;
-  for (const Shard& shard : shards_) known.push_back({shard.place, -1});
+  for (const Shard& shard : shards_) known.push_back({shard.place, -1, name()});
   const auto values = server_core_->store().read(known);
   lock.lock();
   if (view.value.defined()) return view;
@@ -245,9 +271,9 @@ ServedVariable::View& ServedVariable::whole_in_step(Lock& lock) const {
 
 Tensor ServedVariable::fetch() const {
   std::vector<StoreClient::Known> known;
-  for (const Shard& shard : shards_) known.push_back({shard.place, -1});
+  for (const Shard& shard : shards_) known.push_back({shard.place, -1, name()});
   const auto values = server_core_->store().read(known);
-  return together(values);  // nobody else has what was received
+  return whole(values);  // nobody else has what was received
 }
 
 Tensor ServedVariable::outside_leaf() const {
@@ -299,12 +325,12 @@ std::vector<Tensor> ServedVariable::read_together(
   }
   std::vector<StoreClient::Known> known;
   for (const ServedVariable* one : served) {
-    for (const Shard& shard : one->shards_) known.push_back({shard.place, -1});
+    for (const Shard& shard : one->shards_) known.push_back({shard.place, -1, one->name()});
   }
   const std::vector<VariableStore::Value> parts = server_core_->store().read(known);
   std::span<const VariableStore::Value> rest = parts;
   for (const ServedVariable* one : served) {
-    values.push_back(stands_for(one->outside_leaf(), together(rest.first(one->shards_.size()))));
+    values.push_back(stands_for(one->outside_leaf(), one->whole(rest.first(one->shards_.size()))));
     rest = rest.subspan(one->shards_.size());
   }
   return values;

@@ -141,6 +141,10 @@ class ServedVariable final : public VariableImpl,
   void take(View& view, std::span<const VariableStore::Value> values) const;
   // The shards' values, or rows of them, one after another.
   static Tensor together(std::span<const VariableStore::Value> parts);
+  // The same of all shards. Errors: those of check_part.
+  Tensor whole(std::span<const VariableStore::Value> parts) const;
+  // Errors: InvalidArgument (what a ps task has for a shard is of another shape or dtype; names both).
+  void check_part(size_t index, const Tensor& part) const;
   bool pulls_next(const View& view) const;
   static void note_lookup(View& view, const Tensor& ids);
   // ids, strictly ascending, and the rows that ps tasks have answered with.

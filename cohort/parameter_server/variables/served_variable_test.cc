@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -17,6 +18,8 @@
 #include "cohort/distribute/strategy_extended.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/store/variable_store.h"
+#include "cohort/parameter_server/variables/served_variable.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 
@@ -43,6 +46,18 @@ TEST_F(ServedVariableTest, LiesInNamedShardsOnThePsTasks) {
   const Variable scalar(1., {.name = "scalar"});
   EXPECT_EQ(scalar.shards().size(), 1u);
   EXPECT_EQ(scalar.device(), "/job:ps/replica:0/task:0/device:CPU:0");
+}
+
+// As of a worker whose program makes it from other data.
+TEST_F(ServedVariableTest, APartOfAnotherFormIsRefusedByNameAndBothForms) {
+  const Variable v = table();
+  const auto& served = dynamic_cast<const internal::ServedVariable&>(v.impl());
+  const std::vector<internal::VariableStore::Value> values = {{1, at::zeros({3, 2})},
+                                                              {1, at::zeros({4, 2})}};
+  const std::string text = thrown<InvalidArgumentError>([&] { served.take(values); });
+  EXPECT_THAT(text, HasSubstr("variable 'table/part_1' is float32 [2,2] in this task"));
+  EXPECT_THAT(text, HasSubstr("/job:ps/task:1 has it as float32 [4,2]"));
+  EXPECT_THAT(internal::no_shard_text({5, 0}, "wrong"), HasSubstr("of variable 'wrong'"));
 }
 
 TEST_F(ServedVariableTest, EachShardIsAVariable) {

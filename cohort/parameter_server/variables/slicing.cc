@@ -3,7 +3,13 @@
 #include <ATen/ops/arange.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "cohort/core/error.h"
 
@@ -118,9 +124,18 @@ Tensor sliced(const std::vector<int64_t>& shape, const std::vector<SliceItem>& i
   for (size_t i = 0; i < items.size(); ++i) {
     const auto* mask = std::get_if<Tensor>(&items[i].item());
     if (mask == nullptr) continue;
-    if (items.size() == 1 && mask->defined()) return masked(shape, *mask, rows, name);
-    throw InvalidArgumentError(
-        str("a tensor among ", items.size(), " items indexes '", name, "'; a mask stands alone"));
+    if (i > 0 || !mask->defined()) {
+      throw InvalidArgumentError(str("item ", i, " of the index of '", name, "' is ",
+                                     mask->defined() ? "a tensor" : "an undefined tensor",
+                                     "; a mask is the first item"));
+    }
+    const Tensor some = masked(shape, *mask, rows, name);
+    if (items.size() == 1) return some;
+    // What follows indexes the dimensions that the mask leaves.
+    std::vector<SliceItem> rest{Slice{}};
+    rest.insert(rest.end(), items.begin() + 1, items.end());
+    const auto of_some = [&some](const Tensor& ids) { return some.index_select(0, ids); };
+    return sliced(some.sizes().vec(), rest, of_some, name);
   }
   Tensor result;
   size_t dimension = 0;         // of the variable
