@@ -1,7 +1,6 @@
 #include "cohort/keras/activations.h"
 
 #include <ATen/ops/elu.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/hardtanh.h>
 #include <ATen/ops/mish.h>
 #include <ATen/ops/silu.h>
@@ -12,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/named.h"
+#include "cohort/ops/gelu.h"
 #include "cohort/ops/kinks.h"
 
 namespace cohort::keras::activations {
@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, Function> kFunctions[] = {
     {"relu6", [](const Tensor& x) { return at::hardtanh(x, 0, 6); }},
     {"elu", [](const Tensor& x) { return at::elu(x); }},
     {"selu", internal::selu},
-    {"gelu", [](const Tensor& x) { return at::gelu(x); }},
+    {"gelu", internal::gelu},
     {"exponential", [](const Tensor& x) { return x.exp(); }},
     {"hard_sigmoid", [](const Tensor& x) { return (x * 0.2 + 0.5).clamp(0, 1); }},
     {"mish", [](const Tensor& x) { return at::mish(x); }},

@@ -2,9 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
 
 #include "cohort/core/error.h"
 #include "cohort/keras/testing_keras.h"
+#include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::activations {
 namespace {
@@ -32,6 +36,17 @@ TEST(Activation, NamesMeanTheFunctionsOfKeras) {
               ElementsAre(0, 0.5, DoubleNear(0.7, 1e-6), 1));
   EXPECT_THAT(elements(Activation("mish")(numbers({-1, 0, 1}))),
               ElementsAre(DoubleNear(-0.30340, 1e-5), 0, DoubleNear(0.86510, 1e-5)));
+}
+
+// A product's gradient by transposed weights, which lies in another order than what was given to gelu.
+TEST(Activation, GelusGradientIsThatOfItsDefinition) {
+  const GradientTape tape({.persistent = true});
+  const Tensor x = numbers({-2, -1, 0, 1, 2, 3}, {2, 3}).set_requires_grad(true);
+  const auto gradient = [&](const Tensor& y) {
+    return torch::autograd::grad({y.t().matmul(y).sum()}, {x})[0];
+  };
+  EXPECT_TRUE(gradient(Activation("gelu")(x))
+                  .allclose(gradient(x * ((x / std::sqrt(2.)).erf() + 1) / 2), 1e-5, 1e-5));
 }
 
 TEST(Activation, SoftmaxSumsToOneOverTheLastAxis) {

@@ -1,5 +1,6 @@
 #include "cohort/keras/layers/batch_normalization.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/var_mean.h>
@@ -135,8 +136,14 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
 
   // mask: what counts in mean and variance; undefined: all.
   Tensor normalized(const Tensor& x, const Tensor& mask, bool by_batch) {
-    if (!by_batch) return normalize(x, moving_mean_.value(), moving_variance_.value());
+    if (!by_batch) return normalize(x, kept_value(moving_mean_), kept_value(moving_variance_));
     return options_.synchronized || mask.defined() ? by_sums(x, mask) : by_own_batch(x);
+  }
+
+  // A gradient reads it later, and a call in training before that moves the average in place.
+  static Tensor kept_value(const Variable& moving) {
+    const Tensor value = moving.value();
+    return at::GradMode::is_enabled() ? value.clone() : value;
   }
 
   static Tensor value_or_none(const Variable& weight) { return weight ? weight.value() : Tensor(); }

@@ -46,6 +46,18 @@ TEST(BatchNormalization, NormalizesByTheBatchAndMovesItsAverages) {
               Pointwise(DoubleNear(1e-5), {0.0, 0.0, 2.0, 20 / std::sqrt(50.5)}));
 }
 
+TEST(BatchNormalization, GradientsAreOfTheAveragesOfTheirCall) {
+  const BatchNormalization layer({.momentum = 0.5, .epsilon = 0});
+  layer(numbers({1, 10, 3, 30}, {2, 2}), kTraining);  // variances of 1 and 50.5
+  GradientTape tape;
+  const Tensor x = numbers({1, 2, 3, 4}, {2, 2});
+  tape.watch(x);
+  const Tensor y = layer(x);
+  layer(x, kTraining);
+  EXPECT_THAT(elements(tape.gradient(y.sum(), x)),
+              Pointwise(DoubleNear(1e-5), {1.0, 1 / std::sqrt(50.5), 1.0, 1 / std::sqrt(50.5)}));
+}
+
 TEST(BatchNormalization, WhatIsNotTrainableDoesNotMove) {
   const BatchNormalization layer;
   layer(at::ones({2, 3}));

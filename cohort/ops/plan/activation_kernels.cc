@@ -12,6 +12,28 @@ namespace {
 constexpr float kSeluScale = 1.0507009873554805f;
 constexpr float kSeluLimit = 1.0507009873554805f * 1.6732632423543772f;  // far below 0, negated
 
+// `exponential` gives no less than that of its limit, which times a number far from zero is not small, and times
+// infinity is infinity: here they vanish instead, so that swish and gelu are those of Keras there, zero and NaN.
+COHORT_INLINE void vanish_below(float limit, const Floats& given, Floats& x) {
+  const Floats zero{};
+  x = given < zero + limit ? zero : x;
+}
+
+// x becomes sigmoid(x).
+COHORT_INLINE void swish_share(Floats& x) {
+  const Floats given = x;
+  sigmoid(x);
+  vanish_below(-88, given, x);
+}
+
+// x becomes e^(-x^2 / 2).
+COHORT_INLINE void bell(Floats& x) {
+  const Floats exponent = x * x * -0.5f;
+  x = exponent;
+  exponential(x);
+  vanish_below(-87, exponent, x);
+}
+
 // x becomes f(x).
 template <Function kFunction>
 COHORT_INLINE void give_value(float alpha, Floats& x) {
@@ -43,7 +65,7 @@ COHORT_INLINE void give_value(float alpha, Floats& x) {
     x = x * share;
   } else {
     Floats share = x;
-    sigmoid(share);
+    swish_share(share);
     x = x * share;
   }
 }
@@ -66,13 +88,13 @@ COHORT_INLINE void give_slope(float alpha, Floats& value) {
   } else if constexpr (kFunction == Function::kSoftplus) {
     sigmoid(value);
   } else if constexpr (kFunction == Function::kGelu) {
-    Floats share = value, density = value * value * -0.5f;
+    Floats share = value, density = value;
     normal_share(share);
-    exponential(density);
+    bell(density);
     value = share + value * density * 0.3989422804014327f;  // 1 / sqrt(2 pi)
   } else if constexpr (kFunction == Function::kSwish) {
     Floats share = value;
-    sigmoid(share);
+    swish_share(share);
     value = share * (1.f + value * (1.f - share));
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace cohort::internal::plan {
@@ -111,6 +112,28 @@ TEST(ActivationKernels, NotANumberStays) {
     activate({function}, values.data(), 2, values.data());
     EXPECT_TRUE(std::isnan(values[0])) << plan::describe(Activation{function});
     EXPECT_FALSE(std::isnan(values[1])) << plan::describe(Activation{function});
+  }
+}
+
+// At minus infinity zero times infinity, as Keras computes them.
+TEST(ActivationKernels, GeluAndSwishVanishFarBelowZero) {
+  for (const Function function : {Function::kGelu, Function::kSwish}) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const float x[] = {-kInfinity, kInfinity, std::numeric_limits<float>::lowest(), -1e38f, 1e38f};
+    const float ones[] = {1, 1, 1, 1, 1};
+    float values[5], slopes[5];
+    activate({function}, x, 5, values);
+    activation_gradient({function}, x, ones, 5, slopes);
+    const std::string name = plan::describe(Activation{function});
+    EXPECT_TRUE(std::isnan(values[0])) << name;
+    EXPECT_TRUE(std::isnan(slopes[0])) << name;
+    EXPECT_EQ(values[1], kInfinity) << name;
+    EXPECT_EQ(values[2], 0) << name;
+    EXPECT_EQ(slopes[2], 0) << name;
+    EXPECT_EQ(values[3], 0) << name;
+    EXPECT_EQ(slopes[3], 0) << name;
+    EXPECT_EQ(values[4], 1e38f) << name;
+    EXPECT_EQ(slopes[4], 1) << name;
   }
 }
 

@@ -5,7 +5,6 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/elu.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/hardtanh.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/matmul.h>
@@ -24,6 +23,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/ops/batch_norm.h"
+#include "cohort/ops/gelu.h"
 #include "cohort/ops/kinks.h"
 
 namespace cohort::internal::plan {
@@ -133,7 +133,7 @@ Tensor activate(const Activation& operation, const Tensor& x) {
     case Function::kSoftplus:
       return internal::softplus(x);
     case Function::kGelu:
-      return at::gelu(x);
+      return internal::gelu(x);
     case Function::kSwish:
       return at::silu(x);
   }

@@ -105,10 +105,14 @@ struct DerivedGradients {
 // of the unit's parameters.
 class UnitNode final : public GraphNode {
  public:
-  UnitNode(std::shared_ptr<Recording> recording, size_t unit, bool passes_on)
-      : recording_(std::move(recording)), unit_(unit), passes_on_(passes_on) {}
+  UnitNode(std::shared_ptr<Recording> recording, size_t unit, bool passes_on, bool takes_penalties)
+      : recording_(std::move(recording)),
+        unit_(unit),
+        passes_on_(passes_on),
+        takes_penalties_(takes_penalties) {}
 
   std::string name() const override { return "Plan"; }
+  bool takes_penalties() const { return takes_penalties_; }
 
   variable_list apply(variable_list&& inputs) override {
     const std::lock_guard lock(mutex_);
@@ -265,6 +269,7 @@ class UnitNode final : public GraphNode {
   std::shared_ptr<Recording> recording_;  // nullptr once released
   const size_t unit_;
   const bool passes_on_;  // to the plan's input, or to units before
+  const bool takes_penalties_;
   c10::SmallVector<Penalty, 1> penalties_;
   bool is_of_penalties_ = false;  // the backward pass under way
 };
@@ -289,15 +294,26 @@ void remember(const Tensor& parameter, const std::shared_ptr<UnitNode>& node, si
   readers().push_back({read, read->version_counter().current_version(), node, place});
 }
 
+// Whether penalties may be results of a plan with this input. A gradient of penalties alone is none for what is
+// before the plan: units and leaves leave it undefined, but libtorch's Function makes zeros of it, as if what it was
+// computed from were connected with the penalty.
+bool may_take_penalties(const Tensor& input, const Edge& before) {
+  if (!before.is_valid() || input.is_leaf()) return true;
+  const auto* const unit = dynamic_cast<const UnitNode*>(before.function.get());
+  return unit != nullptr && unit->takes_penalties();
+}
+
 void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
             at::TensorList parameters, Tensor& output) {
   static const Tensor token = at::zeros({}, at::kFloat);
   const Plan& plan = recording->plan();
   Edge before = plan.request().wants_input ? edge_of(input) : Edge();
+  const bool takes_penalties = may_take_penalties(input, before);
   for (size_t u = 0; u < plan.num_units(); ++u) {
     if (!plan.wants_gradient(u)) continue;
     const bool passes_on = before.is_valid();
-    const std::shared_ptr<UnitNode> node = make_node<UnitNode>(recording, u, passes_on);
+    const std::shared_ptr<UnitNode> node =
+        make_node<UnitNode>(recording, u, passes_on, takes_penalties);
     torch::autograd::edge_list edges = take_edges();
     edges.reserve(1 + plan.num_parameters(u));
     if (passes_on) edges.push_back(std::move(before));
@@ -305,7 +321,7 @@ void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
       const size_t parameter = plan.first_parameter(u) + i;
       edges.push_back(plan.request().wants_parameters[parameter] ? edge_of(parameters[parameter])
                                                                  : Edge());
-      if (edges.back().is_valid()) remember(parameters[parameter], node, i);
+      if (takes_penalties && edges.back().is_valid()) remember(parameters[parameter], node, i);
     }
     node->set_next_edges(std::move(edges));
     if (u + 1 == plan.num_units()) {

@@ -22,7 +22,8 @@ Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input, at::Ten
 
 // Records `penalty`, which is factor * sum(x^2), as a result of the unit that reads the parameter x: so its
 // gradient is added where that of x is written, without a tensor or a node of its own.
-// False where none of the calling thread's latest passes reads x as it is now.
+// False where none of the calling thread's latest passes reads x as it is now, or where the gradient that the
+// penalty does not give would go on to functions of others.
 bool record_penalty(const Tensor& x, double factor, Tensor& penalty);
 
 }  // namespace cohort::internal::plan

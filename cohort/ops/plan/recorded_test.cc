@@ -12,6 +12,7 @@
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/gradient_stream.h"
+#include "cohort/ops/max_pool.h"
 #include "cohort/ops/plan/testing_plan.h"
 #include "cohort/ops/squares.h"
 
@@ -229,6 +230,32 @@ TEST_F(RecordedPlan, PenaltiesOnWhatNoPassReadsAreOnTheirOwn) {
   const Tensor changed = sum_of_squares(parameters[2], 0.5);
   EXPECT_EQ(changed.grad_fn()->name(), "SumOfSquares");
   EXPECT_TRUE(grad({changed}, {parameters[2]})[0].equal(parameters[2]));
+}
+
+// max_pool_tiles is one of those functions that take an undefined gradient for zeros.
+TEST_F(RecordedPlan, PenaltiesAreNotConnectedWithWhatIsBeforeThePlan) {
+  const Tensor images = random_numbers(2, {6, 16, 16, 2}).requires_grad_();
+  const Tensor output = run(max_pool_tiles(images, {2, 2}));
+  const auto gradients =
+      torch::autograd::grad({sum_of_squares(parameters[0], 0.5)}, {parameters[0], images}, {},
+                            /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
+  EXPECT_TRUE(gradients[0].equal(parameters[0]));
+  EXPECT_FALSE(gradients[1].defined());
+}
+
+TEST_F(RecordedPlan, PenaltiesAreResultsOfAPlanAfterAPlan) {
+  const Case dense{{Dense{.units = 3}}, {6, 3}};
+  const std::vector<Tensor> own = random_parameters(dense);
+  for (const Tensor& parameter : own) parameter.set_requires_grad(true);
+  const Tensor output = plan::run(compile(dense, /*records=*/true).plan, run(), own);
+  const Tensor penalty = sum_of_squares(own[0], 0.5);
+  EXPECT_EQ(penalty.grad_fn(), output.grad_fn());
+  const auto gradients =
+      torch::autograd::grad({penalty}, {own[0], parameters[0], input}, {}, /*retain_graph=*/false,
+                            /*create_graph=*/false, /*allow_unused=*/true);
+  EXPECT_TRUE(gradients[0].equal(own[0]));
+  EXPECT_FALSE(gradients[1].defined());
+  EXPECT_FALSE(gradients[2].defined());
 }
 
 TEST_F(RecordedPlan, LastLayersGradientsComeFirst) {
