@@ -22,6 +22,11 @@ std::string_view module_of(const Layer& layer) {
   return dynamic_cast<const keras::Model*>(&layer) != nullptr ? "keras" : "keras.layers";
 }
 
+// As Keras calls it.
+std::string saved_class_name(const Layer& layer) {
+  return input_layer_spec(layer) != nullptr ? "InputLayer" : layer.class_name();
+}
+
 // Keras does not write of an InputLayer whether it is trainable, and refuses to read it; of a Sequential it
 // neither writes nor reads it.
 bool writes_trainable(const Layer& layer) {
@@ -53,10 +58,8 @@ void add_what_all_layers_have(const Layer& layer, keras::Config& config) {
   }
   const std::string dtype = dtype_name(layer.dtype());
   const Json dtype_given = json_of(config).value("dtype", Json(nullptr));
-  // That of an InputLayer is of what comes in, that of a lookup layer of what goes out.
-  const bool is_of_weights =
-      input_layer_spec(layer) == nullptr && !is_keras_class(layer.class_name());
-  if (!dtype_given.is_null() && dtype_given != dtype && is_of_weights) {
+  // That of an InputLayer or a lookup layer is not its weights'.
+  if (!dtype_given.is_null() && dtype_given != dtype && !is_keras_class(saved_class_name(layer))) {
     throw InvalidArgumentError(
         str("its get_config has ", shown_json(dtype_given),
             " under \"dtype\", where a configuration has the dtype of the layer's weights, ",
@@ -214,8 +217,7 @@ Json serialized_layer(const Layer& layer) {
             "and give load_model its class as one of .custom_objects, or save the weights alone "
             "(save_weights)"));
   }
-  const bool is_input = input_layer_spec(layer) != nullptr;
-  const std::string class_name = is_input ? "InputLayer" : layer.class_name();
+  const std::string class_name = saved_class_name(layer);
   Json json = json_of(serialized(module_of(layer), class_name, json_of(*config)));
   if (!is_keras_class(class_name)) {  // which Keras finds among its custom objects
     json["module"] = nullptr;
