@@ -12,6 +12,12 @@ void squeeze_last_of_larger(Tensor& a, Tensor& b) {
   }
 }
 
+Tensor with_rows_of(const Tensor& values, const Tensor& predictions) {
+  const bool is_vector_of_column =
+      values.defined() && values.dim() == 1 && predictions.dim() == 2 && predictions.size(1) == 1;
+  return is_vector_of_column ? values.unsqueeze(1) : values;
+}
+
 bool broadcasts_to(at::IntArrayRef shape, at::IntArrayRef target) {
   if (shape.size() > target.size()) return false;
   const size_t offset = target.size() - shape.size();

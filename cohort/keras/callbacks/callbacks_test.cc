@@ -1,6 +1,7 @@
 // The smaller callbacks.
 #include "cohort/keras/callbacks/callbacks.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -245,6 +246,41 @@ TEST(CallbackTest, UsedByACallWithinAHookItGoesOnWithItsOwnModel) {
   std::vector<std::string> expected = epoch;
   expected.insert(expected.end(), epoch.begin(), epoch.end());
   EXPECT_EQ(watch.said, expected);
+}
+
+// The numbers of the epoch, and of the batch, are those of a training without these calls.
+TEST(CallbackTest, CallsOfTheSameModelLeaveTheNumbersOfTheRunningOneAlone) {
+  for (const int replicas : {1, 3}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model({layers::Dense(1, {.kernel_initializer = "ones"})});
+    model.compile(
+        {.optimizer = optimizers::SGD({.learning_rate = 0.}), .loss = "mse", .metrics = {"mae"}});
+    const Tensor x = at::arange(10, at::kFloat).unsqueeze(1), y = x * 3, other = x * 7 + 1;
+    const auto numbers_with = [&](std::function<void()> call) {
+      std::vector<double> numbers;
+      const LambdaCallback within({.on_train_batch_end = [&](int64_t, const Logs& logs) {
+        call();
+        numbers.push_back(logs["loss"]);
+      }});
+      const History history = model.fit(
+          x, y,
+          {.batch_size = 3, .epochs = 2, .verbose = 0, .callbacks = {within}, .shuffle = false});
+      for (const auto& [name, values] : history.history) {
+        numbers.insert(numbers.end(), values.begin(), values.end());
+      }
+      return numbers;
+    };
+    const std::vector<double> alone = numbers_with([] {});
+    ASSERT_EQ(alone.size(), 12U);
+    EXPECT_EQ(numbers_with([&] { model.evaluate(x, other, {.verbose = 0}); }), alone);
+    EXPECT_EQ(numbers_with([&] { model.fit(x, other, {.verbose = 0}); }), alone);
+    EXPECT_EQ(numbers_with([&] { model.test_on_batch(x, other); }), alone);
+    EXPECT_EQ(numbers_with([&] {
+                EXPECT_THROW(model.evaluate(x, at::ones({10, 2}), {.verbose = 0}), Error);
+              }),
+              alone);
+  }
 }
 
 TEST(CallbackTest, SeenInALoopOfOnesOwn) {

@@ -186,6 +186,39 @@ void MetricState::reset() {
   for (const Variable& variable : variables_) variable.assign(empty_sum(options_.shape, dtype_));
 }
 
+MetricState::Sums MetricState::sums() const {
+  if (!build_once_.done()) return {};
+  const NoGradient no_gradient;
+  Sums sums;
+  for (const Variable& variable : variables_) {
+    std::vector<Tensor>& own = sums.emplace_back();
+    if (!variable.impl().is_local()) {
+      own.push_back(variable.value().clone());
+      continue;
+    }
+    const LocalVariable& local = variable.impl().local();
+    for (size_t i = 0; i < local.num_components(); ++i) own.push_back(local.component(i).clone());
+  }
+  return sums;
+}
+
+void MetricState::put_back(const Sums& sums) {
+  if (sums.empty()) return reset();
+  const NoGradient no_gradient;
+  for (size_t v = 0; v < sums.size(); ++v) {
+    if (!variables_[v].impl().is_local()) {
+      variables_[v].assign(sums[v][0]);
+      continue;
+    }
+    // Not by assign, which divides a sum by the number of components.
+    const LocalVariable& local = variables_[v].impl().local();
+    for (size_t i = 0; i < sums[v].size(); ++i) {
+      local.component(i).copy_(sums[v][i]);
+      local.mark_written(i);
+    }
+  }
+}
+
 std::shared_ptr<MetricState> make_mean_state(std::string name) {
   return std::make_shared<MetricState>(MetricState::Options{
       std::move(name), {"total", "count"}, [](const std::vector<Tensor>& values) {

@@ -49,6 +49,11 @@ class MetricState final : public train::Trackable {
   std::optional<Tensor> result_if_any();
   Tensor result_of_nothing() const;
   void reset();
+  // Each variable's, as its components are in this task; none before there are variables. Outside of steps.
+  using Sums = std::vector<std::vector<Tensor>>;
+  Sums sums() const;
+  // They are again what `sums` gave: none, as after a reset. Outside of steps.
+  void put_back(const Sums& sums);
   const std::vector<Variable>& variables();
 
   // Makes the variables, so that a checkpoint always has them.

@@ -42,21 +42,33 @@ const Structure& member_for(const Structure& whole, size_t index, const std::str
                                  "; give as many, in the same order or by the outputs' names"));
 }
 
-// Output number `index` of the model, or what stands for it among the labels.
-// Errors: InvalidArgument (strings: names them, and what takes them).
-const Tensor& numbers_of(const Structure& values, const std::string& name, const char* what,
-                         const std::string& taker) {
-  if (!values.is_leaf() || !values.leaf().is_strings()) return values.tensor();
-  throw InvalidArgumentError(str(what, name.empty() ? "" : str(" of output ", quoted(name)),
-                                 " are ", describe_leaves(values), ", but ", taker,
+// An output of the model, and its place among them.
+struct Place {
+  size_t index;
+  size_t count;  // of outputs
+  const std::string& name;
+  const Tensor& prediction;
+};
+
+// The labels of an output. Errors: InvalidArgument (none for it; strings: names them, and what takes them).
+Tensor labels_for(const Structure& labels, const Place& output, const std::string& taker) {
+  const Structure& own = member_for(labels, output.index, output.name, output.count, "the labels");
+  if (!own.is_leaf() || !own.leaf().is_strings()) {
+    return with_rows_of(own.tensor(), output.prediction);
+  }
+  throw InvalidArgumentError(str("the labels",
+                                 output.name.empty() ? "" : str(" of output ", quoted(output.name)),
+                                 " are ", describe_leaves(own), ", but ", taker,
                                  " takes numbers; a StringLookup layer makes numbers of strings"));
 }
 
-// The weights of output number `index`: one tensor weighs all outputs. Undefined: there are none.
-Tensor weight_for(const Structure& weights, size_t index, const std::string& name, size_t count) {
+// The weights of an output: one tensor weighs all outputs. Undefined: there are none.
+Tensor weight_for(const Structure& weights, const Place& output) {
   if (weights.num_leaves() == 0) return {};
-  if (weights.is_leaf()) return weights.tensor();
-  return member_for(weights, index, name, count, "the sample weights").tensor();
+  const Structure& own = weights.is_leaf() ? weights
+                                           : member_for(weights, output.index, output.name,
+                                                        output.count, "the sample weights");
+  return with_rows_of(own.tensor(), output.prediction);
 }
 
 distribute::ReplicaContext& replica_of_step() {
@@ -311,10 +323,9 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
           "there are no labels for the loss: give y, or elements (x, y); or compile without a "
           "loss");
     }
-    const Tensor weight = weight_for(sample_weight, i, outputs[i].name, count);
-    const Structure& y_of_output = member_for(y, i, outputs[i].name, count, "the labels");
-    const Tensor labels = numbers_of(y_of_output, outputs[i].name, "the labels",
-                                     str("loss '", part.each.name(), "'"));
+    const Place output{i, count, outputs[i].name, prediction};
+    const Tensor weight = weight_for(sample_weight, output);
+    const Tensor labels = labels_for(y, output, str("loss '", part.each.name(), "'"));
     const Tensor losses = part.each(labels, prediction, weight);
     const bool averages = !is_sum && part.reduction != Reduction::NONE;
     const Tensor mask = mask_of(prediction);
@@ -362,12 +373,10 @@ void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
                                      ": give y, or elements (x, y)"));
     }
     const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
-    const Tensor& labels =
-        numbers_of(member_for(y, i, output.name, count, "the labels"), output.name, "the labels",
-                   str("metric ", quoted(output.metrics[0].log_name)));
+    const Place place{i, count, output.name, prediction};
+    const Tensor labels = labels_for(y, place, str("metric ", quoted(output.metrics[0].log_name)));
     for (const MetricPart& part : output.metrics) {
-      const Tensor weight =
-          part.weighted ? weight_for(sample_weight, i, output.name, count) : Tensor();
+      const Tensor weight = part.weighted ? weight_for(sample_weight, place) : Tensor();
       part.made.update(labels, prediction, masked_weight(weight, prediction));
     }
   }

@@ -94,6 +94,57 @@ TEST(Evaluate, WeighsImagesByWeightsOfTheirShape) {
   EXPECT_EQ(weighted(numbers({0, 1}, {2, 1, 1}))["loss"], 0);
 }
 
+// As in Keras, which makes a column of them: a batch counted as one row of as many values.
+TEST(Evaluate, TakesAVectorOfLabelsForAModelThatGivesOneNumber) {
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model(
+        {layers::Dense(1, {.activation = "sigmoid", .kernel_initializer = "ones"})});
+    const MetricList metrics = {"mse",
+                                "mae",
+                                "mape",
+                                "msle",
+                                "hinge",
+                                "poisson",
+                                "logcosh",
+                                "cosine_similarity",
+                                "accuracy",
+                                "AUC",
+                                "binary_crossentropy"};
+    model.compile({.optimizer = "sgd",
+                   .loss = "binary_crossentropy",
+                   .metrics = metrics,
+                   .weighted_metrics = metrics});
+    const Tensor x = numbers({-2, 3, 1, -1, 2}, {5, 1});
+    const Tensor y = numbers({0, 1, 0, 0, 1});
+    const Tensor weight = numbers({1, 2, 3, 4, 5});
+    for (const Structure& weights : {Structure(), Structure(weight)}) {
+      const EvaluateOptions options{.batch_size = 2, .verbose = 0, .sample_weight = weights};
+      EXPECT_EQ(model.evaluate(x, y, options).entries(),
+                model.evaluate(x, y.unsqueeze(1), options).entries())
+          << replicas;
+    }
+    EXPECT_NO_THROW(model.fit(
+        x, y, {.batch_size = 2, .verbose = 0, .class_weight = {{1, 2.}}, .sample_weight = weight}));
+  }
+}
+
+TEST(Evaluate, TakesVectorsOfLabelsForSeveralOutputs) {
+  const auto in = Input({1});
+  const auto price = layers::Dense(1, {.kernel_initializer = "ones", .name = "price"})(in);
+  const auto kind = layers::Dense(3, {.kernel_initializer = "zeros", .name = "kind"})(in);
+  const Functional model(in, {price, kind});
+  model.compile({.loss = {{"price", "mse"}, {"kind", class_loss()}},
+                 .metrics = {{"price", {"mae"}}, {"kind", {"accuracy"}}}});
+  const Tensor kinds = at::tensor({0, 1, 0});
+  const Logs logs = model.evaluate(numbers({1, 2, 3}, {3, 1}), tuple(numbers({2, 4, 3}), kinds),
+                                   {.batch_size = 2, .verbose = 0});
+  EXPECT_DOUBLE_EQ(logs["price_mae"], 1);
+  EXPECT_NEAR(logs["price_loss"], 5.0 / 3, 1e-6);
+  EXPECT_NEAR(logs["kind_accuracy"], 2.0 / 3, 1e-6);
+}
+
 TEST(Evaluate, ChangesNoWeights) {
   const Sequential model = small_classifier();
   model.compile(class_options());

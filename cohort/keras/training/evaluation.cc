@@ -7,6 +7,8 @@
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/kept_metrics.h"
 #include "cohort/keras/training/loop_form.h"
 
 namespace cohort::internal {
@@ -97,7 +99,9 @@ Logs run_evaluation(const keras::ModelHandle& handle, const keras::Data& data,
   callbacks.set_model(handle);
   callbacks.set_params({.steps = evaluation.expected(), .verbose = verbose});
   return logs_of(evaluation.runner().run_loop([&] {
-    const std::optional<Logs> logs = evaluation.run(callbacks);
+    if (training.fit != nullptr) training.fit->settle();  // its metrics stand still
+    const std::optional<Logs> logs =
+        keeping_outer_metrics(training, *model, [&] { return evaluation.run(callbacks); });
     if (logs) return form_of(*logs);
     throw InterruptedError(
         str("interrupted: evaluation ended after step ", evaluation.steps_done()));

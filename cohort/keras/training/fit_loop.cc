@@ -15,6 +15,7 @@
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
+#include "cohort/keras/training/kept_metrics.h"
 #include "cohort/keras/training/loop_form.h"
 #include "cohort/ops/random.h"
 
@@ -195,7 +196,8 @@ keras::History FitLoop::run() {
 
 keras::History FitLoop::train() {
   try {
-    return train_epochs();
+    if (outer_ != nullptr) outer_->settle();  // its metrics stand still
+    return keeping_outer_metrics(training_, *model_, [this] { return train_epochs(); });
   } catch (...) {
     callbacks_.on_train_error();
     throw;

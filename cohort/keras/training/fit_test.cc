@@ -7,6 +7,9 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/loss.h>
 
+#include <type_traits>
+#include <utility>
+
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/keras/zip.h"
 
@@ -46,6 +49,19 @@ TEST(Fit, CallsTheHooksInTheirOrder) {
                                    .initial_epoch = 2});
   EXPECT_THAT(recorder.said, ElementsAre("begin", "epoch 2", "batch 0", "batch end 0", "batch 1",
                                          "batch end 1", "test", "test end", "epoch end 2", "end"));
+}
+
+// In a range-based for the history is gone when the loop begins.
+TEST(Fit, GivesTheNumbersOfAHistoryThatIsGone) {
+  static_assert(std::is_same_v<decltype(std::declval<History>()["loss"]), std::vector<double>>);
+  const Sequential model({layers::Dense(1, {.kernel_initializer = "zeros"})});
+  model.compile({.optimizer = optimizers::SGD({.learning_rate = 0.}), .loss = "mse"});
+  std::vector<double> losses;
+  const Tensor x = at::ones({4, 1});
+  for (const double loss : model.fit(x, x * 2, {.epochs = 3, .verbose = 0})["loss"]) {
+    losses.push_back(loss);
+  }
+  EXPECT_THAT(losses, ElementsAre(4, 4, 4));
 }
 
 // The numbers that the batch hooks of training, testing or prediction get.

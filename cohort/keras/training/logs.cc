@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <ostream>
+#include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
@@ -79,10 +80,14 @@ bool History::contains(std::string_view name) const {
   return find_entry(history, name) != history.end();
 }
 
-const std::vector<double>& History::operator[](std::string_view name) const {
+const std::vector<double>& History::operator[](std::string_view name) const& {
   const auto found = find_entry(history, name);
   if (found == history.end()) throw_no_entry(history, name);
   return found->second;
+}
+
+std::vector<double> History::operator[](std::string_view name) && {
+  return std::as_const(*this)[name];
 }
 
 void History::add(int64_t number, const Logs& logs) {

@@ -67,10 +67,15 @@ struct COHORT_API History {
   std::vector<std::pair<std::string, std::vector<double>>> history;
 
   bool contains(std::string_view name) const;
+  // By value of what is about to go: for (double loss : model.fit(x, y, {})["loss"]).
   // Errors: NotFound (names those that there are).
-  const std::vector<double>& operator[](std::string_view name) const;
-  const std::vector<double>& operator[](const char* name) const {
+  const std::vector<double>& operator[](std::string_view name) const&;
+  const std::vector<double>& operator[](const char* name) const& {
     return (*this)[std::string_view(name)];
+  }
+  std::vector<double> operator[](std::string_view name) &&;
+  std::vector<double> operator[](const char* name) && {
+    return std::move(*this)[std::string_view(name)];
   }
   void add(int64_t number, const Logs& logs);
 };

@@ -9,6 +9,7 @@
 #include "cohort/keras/saving/saved_model.h"
 #include "cohort/keras/training/evaluation.h"
 #include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/kept_metrics.h"
 #include "cohort/keras/training/loop_form.h"
 #include "cohort/keras/training/prediction.h"
 #include "cohort/keras/training/training.h"
@@ -59,8 +60,9 @@ Logs run_on_batch(const std::shared_ptr<Model>& model,
                   std::shared_ptr<const internal::StepFunction> step, const Data& data,
                   bool reset) {
   OneBatch batch(model, std::move(step), data);
-  return internal::logs_of(batch.loop.runner().run_loop([&] {
-    if (reset) Training::of(*model).reset_metrics(*model);
+  Training& training = Training::of(*model);
+  const auto run = [&] {
+    if (reset) training.reset_metrics(*model);
     batch.loop.run(1);
     batch.loop.join();
     std::vector<Logs::Entry> entries;
@@ -68,6 +70,10 @@ Logs run_on_batch(const std::shared_ptr<Model>& model,
     Logs logs;
     for (const auto& [name, value] : entries) logs.set(name, value);
     return internal::form_of(logs);
+  };
+  return internal::logs_of(batch.loop.runner().run_loop([&] {
+    if (training.fit != nullptr) training.fit->settle();  // its metrics stand still
+    return reset ? internal::keeping_outer_metrics(training, *model, run) : run();
   }));
 }
 

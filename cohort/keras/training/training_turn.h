@@ -18,6 +18,11 @@ class TrainingTurns {
     const std::lock_guard lock(mutex_);
     return depth_ > 0;
   }
+  // Whether one is under way within another.
+  bool are_nested() const {
+    const std::lock_guard lock(mutex_);
+    return depth_ > 1;
+  }
 
  private:
   friend class TrainingTurn;
