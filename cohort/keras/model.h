@@ -79,7 +79,8 @@ class COHORT_API Model : public layers::Layer {
   // For these steps: what they do, piece by piece. In a replica.
   //
   // The sum of the compiled losses and of the layers' penalties, over the number of replicas, since gradients
-  // are summed; its mean over all rows so far is reported as "loss". COLLECTIVE with Reduction::SUM.
+  // are summed; its mean over all rows so far is reported as "loss". COLLECTIVE with Reduction::SUM and
+  // NONE, whose mean counts a batch by the square of its rows, as in Keras.
   Tensor compute_loss(const Structure& y, const Structure& y_pred,
                       const Structure& sample_weight = Structure());
   // Updates the metrics of compile.

@@ -259,7 +259,7 @@ TEST(CallbackTest, CallsOfTheSameModelLeaveTheNumbersOfTheRunningOneAlone) {
     const Tensor x = at::arange(10, at::kFloat).unsqueeze(1), y = x * 3, other = x * 7 + 1;
     const auto numbers_with = [&](std::function<void()> call) {
       std::vector<double> numbers;
-      const LambdaCallback within({.on_train_batch_end = [&](int64_t, const Logs& logs) {
+      LambdaCallback within({.on_train_batch_end = [&](int64_t, const Logs& logs) {
         call();
         numbers.push_back(logs["loss"]);
       }});

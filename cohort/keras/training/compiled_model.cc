@@ -301,16 +301,20 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
   const size_t count = outputs.size();
   c10::SmallVector<SumTerm, 8> minimized;
   c10::SmallVector<SumTerm, 8> reported;  // means over the rows of this replica
-  int64_t rows = 0;
+  int64_t counted = 0;                    // how often the reported number counts
   bool has_loss = false;
   for (size_t i = 0; i < count; ++i) {
     if (!outputs[i].loss) continue;
     has_loss = true;
     const LossPart& part = *outputs[i].loss;
     const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
-    rows = rows_of(prediction);
+    const int64_t rows = rows_of(prediction);
     const bool is_sum = part.reduction == Reduction::SUM;
-    const int64_t batch_rows = is_sum ? rows_of_batch(replica, rows) : 0;
+    const bool is_each = part.reduction == Reduction::NONE;
+    const int64_t batch_rows = is_sum || is_each ? rows_of_batch(replica, rows) : 0;
+    // As in Keras, where each of the losses that stay apart counts as often as the batch has rows.
+    const int64_t own_counted = is_each ? rows * batch_rows : rows;
+    counted = std::max(counted, own_counted);
     if (rows == 0) {
       const Tensor nothing = prediction.sum() * 0;
       minimized.push_back({nothing});
@@ -327,10 +331,11 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     const Tensor weight = weight_for(sample_weight, output);
     const Tensor labels = labels_for(y, output, str("loss '", part.each.name(), "'"));
     const Tensor losses = part.each(labels, prediction, weight);
-    const bool averages = !is_sum && part.reduction != Reduction::NONE;
+    const bool averages = !is_sum && !is_each;
     const Tensor mask = mask_of(prediction);
-    const SumTerm mean = mask.defined() ? SumTerm{losses.sum() / count_unmasked(mask, losses)}
-                                        : SumTerm{losses, losses.numel()};
+    const SumTerm mean = mask.defined() && averages
+                             ? SumTerm{losses.sum() / count_unmasked(mask, losses)}
+                             : SumTerm{losses, losses.numel()};
     // The mean over rows of what the replicas report is the batch's sum.
     const double parts = static_cast<double>(batch_rows) / static_cast<double>(rows);
     const SumTerm own = is_sum ? SumTerm{losses, 1, parts} : mean;
@@ -339,10 +344,10 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     reported.push_back({own.x, own.divisor, own.factor * part.weight});
     if (part.mean) {
       const NoGradient no_gradient;
-      part.mean->add(sum_of_terms(own), rows);
+      part.mean->add(sum_of_terms(own), own_counted);
     }
   }
-  if (!has_loss) rows = has_rows(y_pred) ? 1 : 0;  // as in Keras, where all batches count alike
+  if (!has_loss) counted = has_rows(y_pred) ? 1 : 0;  // as in Keras, where all batches count alike
   for (const Tensor& penalty : penalties) {
     minimized.push_back({penalty, replicas});
     reported.push_back({penalty});
@@ -356,7 +361,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
   // One number for both, where nothing is divided by the number of replicas.
   const bool is_one_number = replicas == 1 && reports_what_it_minimizes(outputs);
   const NoGradient no_gradient;
-  loss_mean_.add(is_one_number ? total : sum_of_terms(reported), rows);
+  loss_mean_.add(is_one_number ? total : sum_of_terms(reported), counted);
   return total;
 }
 

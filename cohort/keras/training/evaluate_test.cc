@@ -63,6 +63,36 @@ TEST(Evaluate, SumsOverTheBatchHoweverItIsDivided) {
   }
 }
 
+// The numbers of Keras 2.15 on one replica: of losses that stay apart a batch's mean counts by the square of its
+// rows, and their sum is minimized.
+TEST(Evaluate, ReportsLossesThatStayApartAsKerasDoes) {
+  const losses::LossOptions each{.reduction = losses::Reduction::NONE};
+  for (const int replicas : {1, 2, 3}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const auto dense = [](const char* name) {
+      return layers::Dense(1, {.use_bias = false, .kernel_initializer = "zeros", .name = name});
+    };
+    const Tensor x = numbers({1, 1, 1}, {3, 1});
+    const Tensor y = numbers({1, 2, 5}, {3, 1});
+    const Sequential model({dense("one")});
+    model.compile({.optimizer = optimizers::SGD({.learning_rate = 0.125}),
+                   .loss = losses::MeanSquaredError(each)});
+    EXPECT_FLOAT_EQ(model.evaluate(x, y, {.batch_size = 2, .verbose = 0})["loss"], 7) << replicas;
+    const History history =
+        model.fit(x, y, {.batch_size = 2, .epochs = 2, .verbose = 0, .shuffle = false});
+    EXPECT_FLOAT_EQ(history["loss"][0], 5.6125) << replicas;
+    EXPECT_FLOAT_EQ(history["loss"][1], 2.5142579) << replicas;
+    const auto in = Input({1});
+    const Functional two(in, {dense("a")(in), dense("b")(in)});
+    two.compile({.loss = {losses::MeanSquaredError(each), losses::MeanAbsoluteError(each)}});
+    const Logs logs = two.evaluate(x, tuple(y, y), {.batch_size = 2, .verbose = 0});
+    EXPECT_FLOAT_EQ(logs["loss"], 9.2) << replicas;
+    EXPECT_FLOAT_EQ(logs["a_loss"], 7) << replicas;
+    EXPECT_FLOAT_EQ(logs["b_loss"], 2.2) << replicas;
+  }
+}
+
 // As in Keras every batch counts alike, for it has no labels to be counted.
 TEST(Evaluate, ReportsThePenaltiesOfAModelWithoutALoss) {
   for (const int replicas : {1, 2}) {
