@@ -80,9 +80,8 @@ class NumbersOfState {
   std::vector<std::string> names_;  // of the numbers, in their order
 };
 
-int64_t same(int64_t x) { return x; }
-
 std::vector<std::pair<const char*, Dataset>> pipelines() {
+  const auto same = [](int64_t x) { return x; };
   const Dataset range = Dataset::range(300);
   const Dataset ordered = sequential(range);
   const auto counter = [i = int64_t{0}]() mutable {
