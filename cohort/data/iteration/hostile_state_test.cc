@@ -80,9 +80,8 @@ class NumbersOfState {
   std::vector<std::string> names_;  // of the numbers, in their order
 };
 
-int64_t unchanged(int64_t x) { return x; }
-
 std::vector<std::pair<const char*, Dataset>> pipelines() {
+  const auto same = [](int64_t x) { return x; };
   const Dataset range = Dataset::range(300);
   const Dataset ordered = sequential(range);
   const auto counter = [i = int64_t{0}]() mutable {
@@ -93,9 +92,9 @@ std::vector<std::pair<const char*, Dataset>> pipelines() {
       {"generator", Dataset::from_generator(counter)},
       {"random", Dataset::random(1).take(300)},
       {"filter", ordered},
-      {"map", ordered.map(unchanged)},
-      {"parallel map", ordered.map(unchanged, {.num_parallel_calls = 2})},
-      {"unordered map", ordered.map(unchanged, {.num_parallel_calls = 3, .deterministic = false})},
+      {"map", ordered.map(same)},
+      {"parallel map", ordered.map(same, {.num_parallel_calls = 2})},
+      {"unordered map", ordered.map(same, {.num_parallel_calls = 3, .deterministic = false})},
       {"parallel map of blocks", range.map([](const Tensor& x) { return x + 1; },
                                            {.num_parallel_calls = 2, .vectorized = true})},
       {"permutation", range.shuffle(300, {.seed = 1})},
