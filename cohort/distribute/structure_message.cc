@@ -189,8 +189,8 @@ void check_sendable(const Leaf& leaf, const std::string& what) {
   if (leaf.is_strings()) return;
   const Tensor& tensor = leaf.tensor();
   if (!tensor.defined()) {
-    throw InvalidArgumentError(
-        what + " is an undefined tensor, which cannot be sent; give it a value");
+    throw InvalidArgumentError(what +
+                               " is an undefined tensor, which cannot be sent; give it a value");
   }
   if (tensor.layout() != at::kStrided) {
     throw UnimplementedError(

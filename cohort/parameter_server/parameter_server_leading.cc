@@ -113,8 +113,8 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
   if (ps < 0) return error;
   const TaskId task{kPs, ps};
   const std::string told = failure_told_by(task, kTellsWithin);
-  const bool is_known =
-      !told.empty() || record_error(error).code == Code::kCancelled || detail.phase == kStartedAgain;
+  const bool is_known = !told.empty() || record_error(error).code == Code::kCancelled ||
+                        detail.phase == kStartedAgain;
   if (!is_known && (record_error(error).code != Code::kUnavailable || !is_silent(ps))) return error;
   return lost_ps_error({.task = task,
                         .address = channel(task)->address(),

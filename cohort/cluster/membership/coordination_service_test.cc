@@ -124,8 +124,7 @@ TEST_F(CoordinationServiceTest, WhoWasRefusedIsMissingForThatReason) {
   pass_alive(seconds(26), {0});
   const View view = View::decode(watch(0, 10, 0)->control);
   const auto failure = rpc::decode_error(view.failure);
-  const std::string text =
-      thrown<DeadlineExceededError>([&] { std::rethrow_exception(failure); });
+  const std::string text = thrown<DeadlineExceededError>([&] { std::rethrow_exception(failure); });
   EXPECT_THAT(text, HasSubstr("missing: /job:worker/task:1 (h1:1, refused 2"));
   EXPECT_THAT(text, HasSubstr("the tasks' cluster specs differ"));
 }

@@ -387,7 +387,9 @@ ErrorRecord end_of_call(const TransportSettings& settings) {
                                  .self = std::make_shared<Identity>(TaskId{"worker", 0}, 42),
                                  .settings = settings});
     std::promise<CallResult> result;
-    std::function<void(CallResult)> done = [&](CallResult got) { result.set_value(std::move(got)); };
+    std::function<void(CallResult)> done = [&](CallResult got) {
+      result.set_value(std::move(got));
+    };
     if (!connection->start_call("echo/echo", request, kShortWay, done)) continue;
     std::future<CallResult> future = result.get_future();
     if (future.wait_for(seconds(20)) != std::future_status::ready) break;

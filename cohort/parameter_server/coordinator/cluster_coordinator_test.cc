@@ -209,8 +209,9 @@ TEST(ClusterCoordinator, ScheduleRefusesArgumentsThatCannotBeSent) {
                 coordinator.schedule(one, dict({{"a", at::ones({})}, {"b", Tensor()}}));
               }),
               HasSubstr("schedule: argument [0]['b'] of 'one' is an undefined tensor"));
-  EXPECT_THAT(thrown<UnimplementedError>(
-                  [&] { coordinator.schedule(one, at::ones({2, 2}).to_sparse()); }),
+  EXPECT_THAT(thrown<UnimplementedError>([&] {
+                coordinator.schedule(one, at::ones({2, 2}).to_sparse());
+              }),
               HasSubstr("schedule: argument [0] of 'one' is a sparse tensor"));
   coordinator.join();  // nothing was queued
 }

@@ -295,9 +295,9 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
       RootFailure root = failed->root();
       const std::string before =
           root.between == 0 ? "" : str(" because of one ", root.between, " functions before it");
-      const std::string text =
-          str("'", closure->function, "' was not run: an argument, the result of another function, ",
-              "is an error", before, ": ", root.text);
+      const std::string text = str("'", closure->function,
+                                   "' was not run: an argument, the result of another function, ",
+                                   "is an error", before, ": ", root.text);
       ++root.between;
       return self->queue_.give_up(closure, make_error(Code::kCancelled, text), std::move(root));
     }

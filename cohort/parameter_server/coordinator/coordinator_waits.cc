@@ -69,15 +69,15 @@ void CoordinatorCore::describe_wait(const ValueRead& read) {
     if (!away.empty()) return away;
     return str("worker ", worker, " has been asked, and runs what it has before");
   };
-  read.result->describe(
-      {.what = str("fetch of worker ", read.worker, "'s value"),
-       .report_after = options_.report_after,
-       .report =
-           [state](const std::string& what, ClosureQueue::Deadline began) {
-             const auto waited = ClosureQueue::Clock::now() - began;
-             log_warning(what, " has waited for ", whole_seconds(waited), " s: ", state());
-           },
-       .state = state});
+  read.result->describe({.what = str("fetch of worker ", read.worker, "'s value"),
+                         .report_after = options_.report_after,
+                         .report =
+                             [state](const std::string& what, ClosureQueue::Deadline began) {
+                               const auto waited = ClosureQueue::Clock::now() - began;
+                               log_warning(what, " has waited for ", whole_seconds(waited),
+                                           " s: ", state());
+                             },
+                         .state = state});
 }
 
 }  // namespace cohort::internal

@@ -97,8 +97,8 @@ Structure RemoteResult::get(std::chrono::steady_clock::time_point deadline,
   const Clock::time_point began = Clock::now();
   std::unique_lock lock(mutex_);
   const std::shared_ptr<const ResultWait> wait = wait_;
-  const auto pause = wait == nullptr ? std::chrono::nanoseconds(0)
-                                     : std::max(wait->report_after, kLeastPause);
+  const auto pause =
+      wait == nullptr ? std::chrono::nanoseconds(0) : std::max(wait->report_after, kLeastPause);
   Clock::time_point next_report = wait == nullptr ? Clock::time_point::max() : began + pause;
   while (!is_ended_) {
     if (ended_.wait_until(lock, std::min(deadline, next_report), [this] { return is_ended_; })) {

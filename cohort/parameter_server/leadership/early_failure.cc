@@ -49,8 +49,9 @@ void tell_others(distribute::Server& server, const std::exception_ptr& error) {
 std::string untold_text(const char* whom, const std::exception_ptr& error,
                         const std::exception& why) {
   const std::string message = record_error(error).message;
-  const std::string text = str("this task has failed: ", message, ". It could not tell ", whom,
-                               ", who learn of it by its silence (start_timeout, heartbeat_timeout)");
+  const std::string text =
+      str("this task has failed: ", message, ". It could not tell ", whom,
+          ", who learn of it by its silence (start_timeout, heartbeat_timeout)");
   if (message == why.what()) return text + ": that needs what it has failed to get";
   return str(text, ": ", why.what());
 }

@@ -125,7 +125,8 @@ std::vector<VariableStore::Value> StoreClient::read(std::span<const Known> shard
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i].is_missing()) continue;
     const ShardPlace& place = shards[i].place;
-    throw_error(Code::kNotFound, no_shard_text(place.key, shards[i].variable), to_string(TaskId{kPs, place.ps}));
+    throw_error(Code::kNotFound, no_shard_text(place.key, shards[i].variable),
+                to_string(TaskId{kPs, place.ps}));
   }
   return values;
 }

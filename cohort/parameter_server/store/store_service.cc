@@ -44,10 +44,7 @@ enum StoreMethod : size_t {
 };
 constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
-    {.name = "read",
-     .callers = kReaders,
-     .fenced = false,
-     .max_control_bytes = kMostControlBytes},
+    {.name = "read", .callers = kReaders, .fenced = false, .max_control_bytes = kMostControlBytes},
     {.name = "rows",
      .callers = kReaders,
      .max_bulk_bytes = kMostStoreBytes,

@@ -21,7 +21,8 @@ constexpr size_t kSmallBytes = size_t{4} << 10;
 
 std::string no_shard_text(const ShardKey& key, std::string_view variable) {
   return str("this task has no shard ", key.shard, " of variable ",
-             variable.empty() ? std::to_string(key.variable) : str("'", variable, "'"), ". Every task must make the same variables, in one order: compare what the chief and "
+             variable.empty() ? std::to_string(key.variable) : str("'", variable, "'"),
+             ". Every task must make the same variables, in one order: compare what the chief and "
              "this worker make under the strategy's scope. And the chief must hold what its "
              "functions use: the end of its last handle of a variable frees the values");
 }

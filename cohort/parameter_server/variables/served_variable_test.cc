@@ -1,4 +1,6 @@
 // Where variables lie on ps tasks, and how they get there.
+#include "cohort/parameter_server/variables/served_variable.h"
+
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -17,9 +19,8 @@
 #include "cohort/distribute/known_values.h"
 #include "cohort/distribute/strategy_extended.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
-#include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/store/variable_store.h"
-#include "cohort/parameter_server/variables/served_variable.h"
+#include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 

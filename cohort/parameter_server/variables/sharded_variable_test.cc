@@ -219,7 +219,9 @@ TEST(ShardedVariable, IndexesOtherDimensionsToo) {
   EXPECT_TRUE(at::equal(s.index({mask, 1}), whole.index_select(0, ids_of({0, 3})).select(1, 1)));
   EXPECT_TRUE(at::equal(s.index({two, Slice{.step = -1}}), s[two].flip(1)));
   EXPECT_EQ(s.index({mask, newaxis, ellipsis}).sizes(), at::IntArrayRef({2, 1, 3, 2}));
-  EXPECT_THAT(thrown<InvalidArgumentError>([&] { s.index({1, mask}); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                s.index({1, mask});
+              }),
               HasSubstr("item 1 of the index of 's' is a tensor; a mask is the first item"));
   const ShardedVariable no_rows = in_parts(at::zeros({0, 3}), {0});
   EXPECT_EQ(no_rows[at::zeros({0}, at::kBool)].sizes(), at::IntArrayRef({0, 3}));
