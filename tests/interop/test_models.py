@@ -210,7 +210,8 @@ class Scale(L.Layer):
 def test_layers_of_the_program_keep_their_names_and_are_trained_as_they_were(probe, tmp_path, rng):
     x = keras.Input((4,))
     inner = keras.Sequential([Scale(float("inf"), name="endless", trainable=False), L.ReLU(3.0)], name="inner")
-    model = keras.Model(x, L.Dense(1)(inner(Scale(2.0, name="frozen", trainable=False)(Scale(0.5, name="free")(x)))))
+    free = Scale(0.5, name="free", dtype="float64")
+    model = keras.Model(x, L.Dense(1)(inner(Scale(2.0, name="frozen", trainable=False)(free(x)))))
     model.compile("sgd", "mse")
     inputs = rng.uniform(0.1, 1, (8, 4)).astype(np.float32)
     labels = rng.uniform(size=(8, 1)).astype(np.float32)
@@ -224,6 +225,7 @@ def test_layers_of_the_program_keep_their_names_and_are_trained_as_they_were(pro
     endless = again.get_layer("inner").get_layer("endless")
     assert endless.factor == float("inf") and not endless.trainable
     assert again.get_layer("frozen").weight.numpy() == 1
+    assert again.get_layer("free").weight.dtype == "float64" and again.get_layer("frozen").weight.dtype == "float32"
 
 
 def test_masks_count_in_losses_and_metrics(probe, tmp_path, rng):
