@@ -372,6 +372,15 @@ TEST(HostChannel, CallsToAServerThatHasNoRoomGoTheLongWay) {
   EXPECT_EQ(long_way->calls, 501) << "it has knocked once";
 }
 
+// Takes the socket.
+std::shared_ptr<CallerConnection> connection_over(int socket, const TransportSettings& settings) {
+  return CallerConnection::start(UniqueFd(socket), "ticket",
+                                 {.peer = {"ps", 0},
+                                  .address = "here",
+                                  .self = std::make_shared<Identity>(TaskId{"worker", 0}, 42),
+                                  .settings = settings});
+}
+
 // How the first call of a connection to nobody ends. A busy machine may let the limit pass before the call begins: then
 // another connection is made.
 ErrorRecord end_of_call(const TransportSettings& settings) {
@@ -380,12 +389,7 @@ ErrorRecord end_of_call(const TransportSettings& settings) {
     int sockets[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) != 0) break;
     const UniqueFd other(sockets[1]);
-    const auto connection =
-        CallerConnection::start(UniqueFd(sockets[0]), "ticket",
-                                {.peer = {"ps", 0},
-                                 .address = "here",
-                                 .self = std::make_shared<Identity>(TaskId{"worker", 0}, 42),
-                                 .settings = settings});
+    const auto connection = connection_over(sockets[0], settings);
     std::promise<CallResult> result;
     std::function<void(CallResult)> done = [&](CallResult got) {
       result.set_value(std::move(got));
@@ -415,14 +419,9 @@ TEST(CallerConnection, APeerThatReadsNothingIsGivenUpWhereAllCallsAreBrief) {
   int sockets[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
   const UniqueFd other(sockets[1]);
-  const auto connection =
-      CallerConnection::start(UniqueFd(sockets[0]), "ticket",
-                              {.peer = {"ps", 0},
-                               .address = "here",
-                               .self = std::make_shared<Identity>(TaskId{"worker", 0}, 42),
-                               .settings = {.keepalive_time = milliseconds(500),
-                                            .keepalive_timeout = milliseconds(100),
-                                            .handshake_timeout = std::chrono::hours(1)}});
+  const auto connection = connection_over(sockets[0], {.keepalive_time = milliseconds(500),
+                                                       .keepalive_timeout = milliseconds(100),
+                                                       .handshake_timeout = std::chrono::hours(1)});
   CallOptions brief = kShortWay;
   brief.timeout = milliseconds(1);
   const Bytes bulk = pattern(size_t{8} << 20);  // more than the socket takes
