@@ -1,6 +1,7 @@
 #include "cohort/cluster/signal_watch.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <poll.h>
 
 #include <csignal>
@@ -34,6 +35,7 @@ TEST(SignalWatch, AChildOfForkDoesWhatItDidBeforeAndItsParentSeesNothing) {
   for (const int number : {SIGTERM, SIGINT}) {
     EXPECT_EQ(in_forked_child([&] {
                 ::raise(number);
+                ::sleep(5);  // sanitizers deliver it late
                 return std::string("lives");
               }),
               str("killed by signal ", number));

@@ -1,8 +1,10 @@
 #include "cohort/collective/network/gloo_loop.h"
 
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -12,18 +14,33 @@
 
 namespace cohort::collective {
 
-GlooLoop::GlooLoop(gloo::Context& context, Failed failed)
+namespace {
+
+// Whether there was something to read.
+bool take_count(const internal::UniqueFd& descriptor) {
+  uint64_t count = 0;
+  return ::read(descriptor.get(), &count, sizeof count) == sizeof count;
+}
+
+}  // namespace
+
+GlooLoop::GlooLoop(gloo::Context& context, Failed failed, Due due)
     : device_(std::dynamic_pointer_cast<gloo::transport::tcp::Device>(context.getDevice())),
       failed_(std::move(failed)),
-      event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!event_.valid()) {
-    throw ResourceExhaustedError(internal::str("cannot make an event: ", std::strerror(errno)));
+      due_(std::move(due)),
+      event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!event_.valid() || !timer_.valid()) {
+    throw ResourceExhaustedError(
+        internal::str("cannot make an event or a timer: ", std::strerror(errno)));
   }
   device_->registerDescriptor(event_.get(), EPOLLIN, this);
+  device_->registerDescriptor(timer_.get(), EPOLLIN, this);
 }
 
 GlooLoop::~GlooLoop() {
   stop();
+  device_->unregisterDescriptor(timer_.get(), this);
   device_->unregisterDescriptor(event_.get(), this);
 }
 
@@ -37,14 +54,26 @@ void GlooLoop::start(std::vector<Start>& starts) {
   [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
 }
 
+void GlooLoop::call_at(Clock::time_point time) {
+  using std::chrono::nanoseconds;
+  itimerspec setting{};
+  if (time != kNever) {
+    // Zeros would be no time at all.
+    const auto left = std::max(nanoseconds(time - Clock::now()), nanoseconds(1));
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
+    setting.it_value = {.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
+  }
+  ::timerfd_settime(timer_.get(), 0, &setting, nullptr);
+}
+
 void GlooLoop::stop() {
   const std::lock_guard lock(run_mutex_);
   stopped_ = true;
 }
 
 void GlooLoop::handleEvents(int /*events*/) {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(event_.get(), &count, sizeof count);
+  if (take_count(timer_)) call_at(due_());
+  if (!take_count(event_)) return;
   const std::lock_guard lock(run_mutex_);
   if (stopped_) return;
   running_.clear();

@@ -31,6 +31,8 @@ std::array<std::shared_ptr<gloo::Context>, 2> connected_pair() {
   return {forming[0].get(), forming[1].get()};
 }
 
+GlooLoop::Clock::time_point never() { return GlooLoop::kNever; }
+
 void expect_no_failure(int rank, const std::string& how) { ADD_FAILURE() << rank << ": " << how; }
 
 TEST(GlooLoop, StartsWhatItIsGivenInOrder) {
@@ -49,7 +51,7 @@ TEST(GlooLoop, StartsWhatItIsGivenInOrder) {
         starts.push_back({buffers.back().get(), other, i, sends});
       }
     }
-    loops.push_back(std::make_unique<GlooLoop>(*contexts[rank], expect_no_failure));
+    loops.push_back(std::make_unique<GlooLoop>(*contexts[rank], expect_no_failure, never));
     loops.back()->start(starts);
     EXPECT_TRUE(starts.empty());
   }
@@ -63,7 +65,8 @@ TEST(GlooLoop, StartsWhatItIsGivenInOrder) {
 TEST(GlooLoop, SaysWhatCouldNotBeStarted) {
   const auto contexts = connected_pair();
   std::promise<int> failed;
-  GlooLoop loop(*contexts[0], [&](int rank, const std::string&) { failed.set_value(rank); });
+  GlooLoop loop(
+      *contexts[0], [&](int rank, const std::string&) { failed.set_value(rank); }, never);
   contexts[0]->closeConnections();
   int value = 1;
   const auto buffer = contexts[0]->createUnboundBuffer(&value, sizeof value);
@@ -74,9 +77,26 @@ TEST(GlooLoop, SaysWhatCouldNotBeStarted) {
   EXPECT_EQ(rank.get(), 1);
 }
 
+TEST(GlooLoop, CallsAtTheTimesItIsGiven) {
+  const auto contexts = connected_pair();
+  const auto begin = GlooLoop::Clock::now();
+  std::promise<void> called_twice;
+  int calls = 0;
+  GlooLoop loop(*contexts[0], expect_no_failure, [&] {
+    if (++calls < 2) return begin + milliseconds(40);
+    called_twice.set_value();
+    return GlooLoop::kNever;
+  });
+  loop.call_at(begin + std::chrono::hours(1));
+  loop.call_at(begin + milliseconds(20));
+  ASSERT_EQ(called_twice.get_future().wait_for(seconds(20)), std::future_status::ready);
+  EXPECT_GE(GlooLoop::Clock::now() - begin, milliseconds(40));
+  EXPECT_EQ(calls, 2);
+}
+
 TEST(GlooLoop, StartsNothingOnceItHasStopped) {
   const auto contexts = connected_pair();
-  GlooLoop loop(*contexts[0], expect_no_failure);
+  GlooLoop loop(*contexts[0], expect_no_failure, never);
   loop.stop();
   contexts[0]->closeConnections();
   int value = 1;

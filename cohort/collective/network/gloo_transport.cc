@@ -33,6 +33,9 @@ constexpr milliseconds kMostAttemptTime{5000};
 constexpr milliseconds kNewsTime{1000};
 constexpr milliseconds kLeaveTime{200};
 
+// More than any wait of ours takes: see gloo_loop.h.
+constexpr milliseconds kNoLimitOfGloos = std::chrono::hours(24) * 365;
+
 milliseconds left_until(Transport::Deadline deadline) {
   const auto left = deadline - std::chrono::steady_clock::now();
   // Gloo counts in milliseconds, and takes 0 for no limit.
@@ -100,7 +103,7 @@ class GlooTransport final : public Transport {
     Peer& sender = peer(from);
     Expected& expected = sender.expected.front();
     UnboundBuffer& buffer = *expected.buffer;
-    const auto wait = [&](milliseconds left) { return buffer.waitRecv(left); };
+    const auto wait = [&] { return buffer.waitRecv(kNoLimitOfGloos); };
     if (!guarded(from, deadline, buffer, wait)) return nullptr;
     void* const data = expected.into;
     if (expected.is_block) used_.push_back(static_cast<char*>(data));
@@ -117,7 +120,7 @@ class GlooTransport final : public Transport {
       auto& sending = peer(rank).sending;
       for (; !sending.empty(); sending.pop_front()) {
         UnboundBuffer& buffer = *sending.front();
-        const auto wait = [&](milliseconds left) { return buffer.waitSend(left); };
+        const auto wait = [&] { return buffer.waitSend(kNoLimitOfGloos); };
         if (!guarded(rank, deadline, buffer, wait)) return rank;
       }
     }
@@ -166,15 +169,17 @@ class GlooTransport final : public Transport {
     std::string how = "";
   };
 
-  // So that the end of the group, or of a connection, wakes who waits for `buffer`. Errors: what has
-  // ended it, Unavailable (a connection broke).
+  // So that the deadline and the end of the group, or of a connection, wake who waits for `buffer`. Errors:
+  // what has ended it, Unavailable (a connection broke).
   class Waiting {
    public:
-    Waiting(GlooTransport& owner, UnboundBuffer& buffer) : owner_(owner) {
+    Waiting(GlooTransport& owner, UnboundBuffer& buffer, Deadline deadline) : owner_(owner) {
       {
         const std::lock_guard lock(owner_.ended_mutex_);
         if (!owner_.has_ended_ && owner_.broken_.rank < 0) {
           owner_.waits_for_ = &buffer;
+          owner_.waits_until_ = deadline;
+          owner_.be_called_by(deadline);
           return;
         }
       }
@@ -237,21 +242,40 @@ class GlooTransport final : public Transport {
     if (broken.rank >= 0) throw_broken(broken.rank, broken.how);
   }
 
+  // For a locked ended_mutex_. The timer stays where it comes earlier: most waits end long before it, and the next
+  // one's deadline is later.
+  void be_called_by(Deadline deadline) {
+    if (called_at_ <= deadline) return;
+    called_at_ = deadline;
+    loop_->call_at(deadline);
+  }
+
+  // On Gloo's thread.
+  Deadline on_due() {
+    const std::lock_guard lock(ended_mutex_);
+    called_at_ = GlooLoop::kNever;
+    if (waits_for_ == nullptr) return called_at_;
+    if (Clock::now() >= waits_until_) {
+      wake();
+    } else {
+      called_at_ = waits_until_;
+    }
+    return called_at_;
+  }
+
   // Waits; false at the deadline.
   template <class Fn>
   bool guarded(int rank, Deadline deadline, UnboundBuffer& buffer, Fn wait) {
-    const Waiting waiting(*this, buffer);
+    const Waiting waiting(*this, buffer, deadline);
     try {
-      if (wait(left_until(deadline))) return true;
-      control_->check();  // nothing else than these two ends a wait so
+      if (wait()) return true;
+      control_->check();  // nothing else than these two and the deadline ends a wait so
       check_not_broken();
       return false;
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      if (Clock::now() < deadline) throw_broken(rank, error.what());
-      control_->check();
-      return false;
+      throw_broken(rank, error.what());
     }
   }
 
@@ -299,8 +323,10 @@ class GlooTransport final : public Transport {
     broken_ = {};
     try {
       context_ = connect_gloo_mesh(member_, host, attempt, std::min(left, kMostAttemptTime));
+      called_at_ = GlooLoop::kNever;
       loop_ = std::make_unique<GlooLoop>(
-          *context_, [this](int rank, const std::string& how) { on_broken(rank, how); });
+          *context_, [this](int rank, const std::string& how) { on_broken(rank, how); },
+          [this] { return on_due(); });
       check_nonces(nonces);
     } catch (const std::exception& error) {
       failure = error.what();
@@ -379,8 +405,10 @@ class GlooTransport final : public Transport {
   Deadline last_send_;
   std::mutex ended_mutex_;
   std::condition_variable ended_;
-  bool has_ended_ = false;              // guarded by ended_mutex_, as is
-  UnboundBuffer* waits_for_ = nullptr;  // what this task waits for
+  bool has_ended_ = false;                 // guarded by ended_mutex_, as is
+  UnboundBuffer* waits_for_ = nullptr;     // what this task waits for,
+  Deadline waits_until_;                   // until then, and
+  Deadline called_at_ = GlooLoop::kNever;  // when Gloo's thread will look at it
   Broken broken_;
   char nothing_ = 0;
   char nothing_received_ = 0;

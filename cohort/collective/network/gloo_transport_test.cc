@@ -132,6 +132,40 @@ class EndThatTakesLong final : public Transport {
   const std::unique_ptr<Transport> transport_;
 };
 
+// Of two tasks, of which neither does anything.
+std::vector<std::unique_ptr<Transport>> transports_of(TestingServers& servers, int64_t generation) {
+  std::vector<std::unique_ptr<Transport>> transports(2);
+  make_group(2, generation, [&](const GroupMember& member) {
+    transports[static_cast<size_t>(member.rank)] = make_gloo_transport(
+        member, "127.0.0.1", make_rpc_transport(member, servers.core(member.rank)));
+    return std::shared_ptr<Communicator>();
+  });
+  return transports;
+}
+
+// Whose deadlines pass at about the time when Gloo's thread has much to start.
+TEST(GlooTransport, AWaitEndsAtItsDeadlineWhateverIsBeingStarted) {
+  constexpr size_t kMany = 2000;
+  TestingServers servers(2);
+  for (int64_t attempt = 0; attempt < 4; ++attempt) {
+    auto transports = transports_of(servers, attempt);
+    std::vector<char> memory(kMany * 1000);
+    auto waits = std::async(std::launch::async, [&] {
+      for (size_t i = 0; i < kMany; ++i) {
+        transports[0]->expect(1, memory.data() + i * 1000, 1000);
+        transports[0]->send(1, memory.data() + i * 1000, 1000);
+      }
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(attempt);
+      EXPECT_EQ(transports[0]->receive(1, deadline), nullptr);
+      EXPECT_GE(std::chrono::steady_clock::now(), deadline);
+      transports[0]->fail(std::make_exception_ptr(AbortedError("it is too late")));
+    });
+    ASSERT_EQ(waits.wait_for(seconds(20)), std::future_status::ready);
+    waits.get();
+    expect_error<AbortedError>([&] { transports[0]->check(); }, "it is too late");
+  }
+}
+
 TEST(GlooTransport, NothingIsWrittenToACallersMemoryOnceItsCallHasThrown) {
   TestingServers servers(2);
   std::vector<std::unique_ptr<Transport>> transports(2);
