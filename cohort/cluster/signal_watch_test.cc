@@ -1,8 +1,8 @@
 #include "cohort/cluster/signal_watch.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <string>
