@@ -42,6 +42,7 @@ GlooLoop::~GlooLoop() {
   stop();
   device_->unregisterDescriptor(timer_.get(), this);
   device_->unregisterDescriptor(event_.get(), this);
+  const std::lock_guard lock(run_mutex_);  // for ThreadSanitizer, which does not see how Gloo waits
 }
 
 void GlooLoop::start(std::vector<Start>& starts) {
@@ -72,10 +73,9 @@ void GlooLoop::stop() {
 }
 
 void GlooLoop::handleEvents(int /*events*/) {
-  if (take_count(timer_)) call_at(due_());
-  if (!take_count(event_)) return;
   const std::lock_guard lock(run_mutex_);
-  if (stopped_) return;
+  if (take_count(timer_)) call_at(due_());
+  if (!take_count(event_) || stopped_) return;
   running_.clear();
   {
     const std::lock_guard queue_lock(queue_mutex_);

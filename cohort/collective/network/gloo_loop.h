@@ -62,7 +62,7 @@ class GlooLoop final : gloo::transport::tcp::Handler {
   const internal::UniqueFd timer_;
   std::mutex queue_mutex_;
   std::vector<Start> queue_;  // guarded by queue_mutex_
-  std::mutex run_mutex_;      // held while they are started; guards what follows
+  std::mutex run_mutex_;      // held on Gloo's thread; guards what follows
   std::vector<Start> running_;
   bool stopped_ = false;
 };
