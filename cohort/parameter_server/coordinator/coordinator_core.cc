@@ -282,7 +282,7 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   closure->awaits_arguments = !are_there(arguments);
   if (!closure->awaits_arguments) closure->arguments = values_of(arguments);
   queue_.put(closure, steady_clock::now() + kMostWait);
-  describe_wait(*closure);
+  describe_wait(closure);
   if (!closure->awaits_arguments) return result;
   // Once more than there are results, so that none is the last before all have been asked.
   const auto left = std::make_shared<std::atomic<size_t>>(arguments.size() + 1);

@@ -148,7 +148,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // Of all of them, each with "; " before it.
   std::string all_away() const;
   // What calls that wait for a result of it say of that.
-  void describe_wait(const Closure& closure);
+  void describe_wait(const ClosurePtr& closure);
   void describe_wait(const ValueRead& read);
   // Closures that have ended, at a time.
   struct Counted {

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -42,19 +43,28 @@ std::string CoordinatorCore::all_away() const {
 }
 
 // The results hold what is given here, and may outlive the coordinator.
-void CoordinatorCore::describe_wait(const Closure& closure) {
-  closure.result->describe(
-      {.what = str("fetch of '", closure.function, "' (closure ", closure.number, ")"),
-       .report_after = options_.report_after,
-       .report =
-           [weak = weak_from_this()](const std::string& what, ClosureQueue::Deadline began) {
-             if (const auto self = weak.lock()) self->queue_.report_wait(what, began);
-           },
-       .state = [weak = weak_from_this(), id = closure.id]() -> std::string {
-         const auto self = weak.lock();
-         if (self == nullptr) return "the coordinator has ended";
-         return self->queue_.state_of(id) + self->all_away();
-       }});
+void CoordinatorCore::describe_wait(const ClosurePtr& closure) {
+  const std::weak_ptr<const Closure> weak_closure = closure;
+  closure->result->describe([weak = weak_from_this(), weak_closure] {
+    ResultWait wait{.what = "fetch of a scheduled function",
+                    .report_after = std::chrono::hours(1),
+                    .report = [](const std::string&, ClosureQueue::Deadline) {},
+                    .state = [] { return std::string("the coordinator has ended"); }};
+    const auto self = weak.lock();
+    const auto closure = weak_closure.lock();
+    if (self == nullptr || closure == nullptr) return wait;
+    wait.what = str("fetch of '", closure->function, "' (closure ", closure->number, ")");
+    wait.report_after = self->options_.report_after;
+    wait.report = [weak](const std::string& what, ClosureQueue::Deadline began) {
+      if (const auto core = weak.lock()) core->queue_.report_wait(what, began);
+    };
+    wait.state = [weak, id = closure->id]() -> std::string {
+      const auto core = weak.lock();
+      if (core == nullptr) return "the coordinator has ended";
+      return core->queue_.state_of(id) + core->all_away();
+    };
+    return wait;
+  });
 }
 
 void CoordinatorCore::describe_wait(const ValueRead& read) {
@@ -69,15 +79,17 @@ void CoordinatorCore::describe_wait(const ValueRead& read) {
     if (!away.empty()) return away;
     return str("worker ", worker, " has been asked, and runs what it has before");
   };
-  read.result->describe({.what = str("fetch of worker ", read.worker, "'s value"),
-                         .report_after = options_.report_after,
-                         .report =
-                             [state](const std::string& what, ClosureQueue::Deadline began) {
-                               const auto waited = ClosureQueue::Clock::now() - began;
-                               log_warning(what, " has waited for ", whole_seconds(waited),
-                                           " s: ", state());
-                             },
-                         .state = state});
+  read.result->describe([state, worker = read.worker, report_after = options_.report_after] {
+    return ResultWait{.what = str("fetch of worker ", worker, "'s value"),
+                      .report_after = report_after,
+                      .report =
+                          [state](const std::string& what, ClosureQueue::Deadline began) {
+                            const auto waited = ClosureQueue::Clock::now() - began;
+                            log_warning(what, " has waited for ", whole_seconds(waited),
+                                        " s: ", state());
+                          },
+                      .state = state};
+  });
 }
 
 }  // namespace cohort::internal

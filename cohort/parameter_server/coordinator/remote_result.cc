@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -80,9 +81,9 @@ RemoteStatus RemoteResult::status() const {
   return error_ == nullptr ? RemoteStatus::kReady : RemoteStatus::kAborted;
 }
 
-void RemoteResult::describe(ResultWait wait) {
+void RemoteResult::describe(std::function<ResultWait()> make) {
   const std::lock_guard lock(mutex_);
-  wait_ = std::make_shared<const ResultWait>(std::move(wait));
+  make_wait_ = std::move(make);
 }
 
 RootFailure RemoteResult::root() const {
@@ -96,10 +97,16 @@ Structure RemoteResult::get(std::chrono::steady_clock::time_point deadline,
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   std::unique_lock lock(mutex_);
-  const std::shared_ptr<const ResultWait> wait = wait_;
+  std::optional<ResultWait> wait;
+  if (!is_ended_ && make_wait_) {
+    const std::function<ResultWait()> make = make_wait_;
+    lock.unlock();
+    wait = make();
+    lock.lock();
+  }
   const auto pause =
-      wait == nullptr ? std::chrono::nanoseconds(0) : std::max(wait->report_after, kLeastPause);
-  Clock::time_point next_report = wait == nullptr ? Clock::time_point::max() : began + pause;
+      !wait ? std::chrono::nanoseconds(0) : std::max(wait->report_after, kLeastPause);
+  Clock::time_point next_report = !wait ? Clock::time_point::max() : began + pause;
   while (!is_ended_) {
     if (ended_.wait_until(lock, std::min(deadline, next_report), [this] { return is_ended_; })) {
       break;
@@ -107,7 +114,7 @@ Structure RemoteResult::get(std::chrono::steady_clock::time_point deadline,
     lock.unlock();
     const Clock::time_point now = Clock::now();
     if (now >= deadline) {
-      if (wait == nullptr) throw DeadlineExceededError(str(what, " has not ended in time"));
+      if (!wait) throw DeadlineExceededError(str(what, " has not ended in time"));
       throw DeadlineExceededError(str(wait->what, " has not ended in time: ", wait->state()));
     }
     next_report = now + pause;

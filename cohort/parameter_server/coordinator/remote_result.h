@@ -49,8 +49,8 @@ class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
   // waits for these is called when it has returned: a chain of functions may be longer than the stack is deep.
   void on_end(std::function<void(const RemoteResult&)> call);
 
-  // Its functions are called by those who wait, without a lock.
-  void describe(ResultWait wait);
+  // `make` and what it makes are called by those who wait, without a lock: most results are there before anybody does.
+  void describe(std::function<ResultWait()> make);
   RemoteStatus status() const;
   // Of one that has failed.
   RootFailure root() const;
@@ -65,7 +65,7 @@ class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
   std::exception_ptr error_;  // null: value_ counts
   RootFailure root_;          // no text: its own error is the first
   Structure value_;
-  std::shared_ptr<const ResultWait> wait_;
+  std::function<ResultWait()> make_wait_;
   std::vector<std::function<void(const RemoteResult&)>> on_end_;
 
   void end(std::unique_lock<std::mutex> lock);

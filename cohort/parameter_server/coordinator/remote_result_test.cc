@@ -39,11 +39,13 @@ TEST(RemoteResult, ALongChainEndsWithoutADeepStack) {
 TEST(RemoteResult, WhoWaitsReportsItAndSaysAtTheEndWhatItWaitedFor) {
   const auto result = std::make_shared<RemoteResult>();
   std::vector<std::string> reports;
-  result->describe({.what = "fetch of 'step' (closure 3)",
-                    .report_after = std::chrono::milliseconds(10),
-                    .report = [&](const std::string& what,
-                                  steady_clock::time_point) { reports.push_back(what); },
-                    .state = [] { return "worker 1 has had it"; }});
+  result->describe([&] {
+    return ResultWait{.what = "fetch of 'step' (closure 3)",
+                      .report_after = std::chrono::milliseconds(10),
+                      .report = [&](const std::string& what,
+                                    steady_clock::time_point) { reports.push_back(what); },
+                      .state = [] { return "worker 1 has had it"; }};
+  });
   const auto deadline = steady_clock::now() + std::chrono::milliseconds(200);
   EXPECT_EQ(thrown<DeadlineExceededError>([&] { result->get(deadline, "it"); }),
             "fetch of 'step' (closure 3) has not ended in time: worker 1 has had it");
