@@ -150,6 +150,13 @@ Tensor categorical_crossentropy(const Tensor& labels, const Tensor& predictions,
 
 }  // namespace
 
+void check_real_labels(const Tensor& labels, const char* what) {
+  if (!labels.is_complex()) return;
+  throw InvalidArgumentError(
+      str(what, ": labels ", describe(labels),
+          " are complex numbers; give real ones, at::real(labels) for example"));
+}
+
 Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char* what) {
   if (predictions.dim() == 0 || !predictions.is_floating_point()) {
     throw_shapes(what, labels, predictions);
@@ -158,6 +165,7 @@ Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char
   Tensor fitted = labels;
   if (labels.dim() == predictions.dim() && labels.size(-1) == 1) fitted = labels.squeeze(-1);
   if (fitted.sizes() != expected) throw_shapes(what, labels, predictions);
+  check_real_labels(labels, what);
   return fitted.to(predictions.device(), int64);
 }
 
@@ -171,6 +179,7 @@ Matched match_shapes(Tensor y_true, Tensor y_pred, const char* what) {
     throw InvalidArgumentError(
         str(what, ": predictions are a scalar; they need a batch dimension"));
   }
+  check_real_labels(y_true, what);
   matched.y_true = matched.y_true.to(y_pred.device(), y_pred.scalar_type());
   return matched;
 }

@@ -59,11 +59,14 @@ class COHORT_API CategoricalCrossentropy : public Loss {
 }  // namespace cohort::keras::losses
 
 namespace cohort::internal {
+// Before labels become real numbers, which would drop an imaginary part.
+// Errors: InvalidArgument (they are complex).
+void check_real_labels(const Tensor& labels, const char* what);
 // As SparseCategoricalCrossentropy takes them: labels as int64 in the shape of predictions without
-// its last dimension. Errors: InvalidArgument (shapes).
+// its last dimension. Errors: InvalidArgument (shapes; complex labels).
 Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char* what);
 // Labels in predictions' dtype, once ranks that differ by a last dimension of 1 are made equal.
-// Errors: InvalidArgument (shapes; scalars; predictions of a dtype that is not floating).
+// Errors: InvalidArgument (shapes; scalars; complex labels; predictions of a dtype that is not floating).
 struct Matched {
   Tensor y_true;
   Tensor y_pred;

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
+#include "cohort/keras/losses/regression.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -119,6 +120,19 @@ TEST(SparseCategoricalCrossentropy, ShapesMustMatch) {
                 loss(at::ones({3}), at::ones({2, 5}));
               }),
               AllOf(HasSubstr("[3]"), HasSubstr("[2,5]")));
+}
+
+// A cast would drop their imaginary parts.
+TEST(SparseCategoricalCrossentropy, ComplexLabelsAreRefused) {
+  const SparseCategoricalCrossentropy sparse(kLogits);
+  const Tensor y_pred = at::ones({2, 3});
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([&] { sparse(at::zeros({2}, at::kComplexFloat), y_pred); }),
+      AllOf(HasSubstr("sparse_categorical_crossentropy"), HasSubstr("complex numbers")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                MeanSquaredError()(at::zeros({2, 3}, at::kComplexFloat), y_pred);
+              }),
+              AllOf(HasSubstr("mean_squared_error"), HasSubstr("complex numbers")));
 }
 
 TEST(BinaryCrossentropy, OfProbabilities) {

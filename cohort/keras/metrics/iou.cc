@@ -9,6 +9,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/losses/crossentropy.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/saving/config_json.h"
@@ -74,6 +75,7 @@ void check_classes(const Tensor& classes, const char* what, int64_t num_classes,
 // matrix[label][prediction] += weight.
 void update_iou(MetricState& state, const IoUOptions& options, const Tensor& y_true,
                 const Tensor& y_pred, const Tensor& sample_weight) {
+  check_real_labels(y_true, state.name().c_str());
   Tensor labels = classes_of(y_true, options.sparse_y_true, options.axis);
   Tensor predictions = classes_of(y_pred, options.sparse_y_pred, options.axis).to(labels.device());
   Tensor weights;

@@ -3,6 +3,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/remainder.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,6 +54,10 @@ TEST(MeanIoU, RefusesWhatIsNoClass) {
                 metric.update_state(numbers({0, 1, 0}), numbers({1, 0}));
               }),
               HasSubstr("do not fit"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                metric.update_state(at::zeros({2}, at::kComplexFloat), numbers({1, 0}));
+              }),
+              HasSubstr("complex numbers"));
   EXPECT_THAT(thrown<InvalidArgumentError>([] { MeanIoU({.num_classes = 0}); }),
               HasSubstr("num_classes is 0"));
   EXPECT_THAT(

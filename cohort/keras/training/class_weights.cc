@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/losses/crossentropy.h"
 #include "cohort/keras/training/data.h"
 #include "cohort/keras/weighting.h"
 
@@ -42,6 +43,7 @@ Structure ClassWeightTable::apply(const Structure& data) const {
             describe_leaves(batch.y), "; a StringLookup layer makes numbers of strings"));
   }
   Tensor classes = batch.y.tensor();
+  check_real_labels(classes, "class_weight");
   if (classes.dim() > 1 && classes.size(-1) > 1) classes = classes.argmax(-1);
   if (classes.dim() > 1) classes = classes.squeeze(-1);
   classes = classes.to(at::kLong);

@@ -1,6 +1,7 @@
 // What goes wrong in fit, and what is said of it.
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -352,6 +353,14 @@ TEST_F(FitErrors, StringsAmongTheLabelsNameWhatTakesThem) {
                 model.fit(data.images, words, {.verbose = 0, .class_weight = {{0, 1.0}}});
               }),
               AllOf(HasSubstr("class_weight"), HasSubstr("string [")));
+}
+
+TEST_F(FitErrors, ClassWeightsTakeNoComplexLabels) {
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model.fit(data.images, at::zeros({12}, at::kComplexFloat),
+                          {.verbose = 0, .class_weight = {{0, 1.0}}});
+              }),
+              AllOf(HasSubstr("class_weight"), HasSubstr("complex numbers")));
 }
 
 TEST_F(FitErrors, AStringAmongWhatTrainStepReturnsIsNamed) {
