@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <semaphore>
 #include <string>
 
 #include "cohort/core/error.h"
@@ -78,11 +79,16 @@ TEST_F(ClosureEndTest, AFunctionMayEndItsThread) {
 
 // Those behind it in the worker's window run, too.
 TEST_F(ClosureEndTest, ClosuresBehindOneThatEndsItsThreadRun) {
-  const auto ends = strategy_.function("ends", [] { pthread_exit(nullptr); });
+  std::binary_semaphore all_scheduled{0};  // `schedule` throws the error of one that has ended
+  const auto ends = strategy_.function("ends", [&] {
+    EXPECT_TRUE(all_scheduled.try_acquire_for(std::chrono::seconds(20)));
+    pthread_exit(nullptr);
+  });
   const ClusterCoordinator coordinator(strategy_, {.window = 4});
   for (int i = 0; i < 3; ++i) {
     coordinator.schedule(ends);
     for (int k = 0; k < 3; ++k) coordinator.schedule(good_);
+    all_scheduled.release();
     EXPECT_THAT(
         thrown<FailedPreconditionError>([&] { coordinator.join(std::chrono::seconds(20)); }),
         HasSubstr("pthread_exit"));
