@@ -18,26 +18,53 @@ int64_t row_distance(int64_t numbers) {
 }
 
 // Transformed tiles: [kPoints][tiles][channels], each point an odd number of cache lines.
-struct Points {
-  float* data = nullptr;
-  int64_t row = 0;       // from one tile to the next
-  int64_t distance = 0;  // from one point to the next
-
-  Points(int64_t tiles, int64_t channels, float* data)
-      : data(data), row(row_distance(channels)), distance((tiles * row / kVector | 1) * kVector) {}
+struct PointsLayout {
+  PointsLayout(int64_t tiles, int64_t channels)
+      : row(row_distance(channels)), distance((tiles * row / kVector | 1) * kVector) {}
   int64_t size() const { return kPoints * distance; }
+
+  int64_t row;       // from one tile to the next
+  int64_t distance;  // from one point to the next
+};
+
+struct Points : PointsLayout {
+  Points(const PointsLayout& layout, float* data) : PointsLayout(layout), data(data) {}
   float* point(int p) const { return data + p * distance; }
   Points from(int64_t tile) const {
     Points rest = *this;
     rest.data += tile * row;
     return rest;
   }
+
+  float* data;
 };
+
+// Transformed tiles of images, and behind them those of the results.
+struct SidesLayout {
+  SidesLayout(const Winograd& s, int64_t tiles)
+      : images(tiles, s.channels), results(tiles, s.filters) {}
+  int64_t size() const { return images.size() + results.size(); }
+
+  PointsLayout images;
+  PointsLayout results;
+};
+
+struct Sides {
+  Sides(const SidesLayout& layout, float* data)
+      : images(layout.images, data), results(layout.results, data + layout.images.size()) {}
+
+  Points images;
+  Points results;
+};
+
+int64_t tiles_of(const Winograd& s, int64_t images) {
+  return images * s.tile_rows() * s.tile_columns();
+}
 
 // Which tiles are transformed and multiplied together: so many that both sides of the products stay
 // in a second-level cache, and a kernel is read for many.
 struct Tiling {
-  Tiling(const Winograd& s, int64_t images) : total(images * s.tile_rows() * s.tile_columns()) {
+  Tiling(const Winograd& s, int64_t images) : total(tiles_of(s, images)) {
     constexpr int64_t kCached = int64_t{1} << 17;  // elements: half of that cache
     constexpr int64_t kLeast = 48;
     const int64_t most = std::max(kCached / (kPoints * (s.channels + s.filters)), kLeast);
@@ -49,16 +76,20 @@ struct Tiling {
 };
 
 // The parts of scratch memory.
-struct Parts {
-  Parts(const Winograd& s, const Tiling& tiling, float* scratch)
-      : images(tiling.block, s.channels, scratch),
-        results(tiling.block, s.filters, scratch + images.size()),
-        border(results.data + results.size()),
-        size(images.size() + results.size() + std::max(s.channels, s.filters)) {}
-  Points images;
-  Points results;
+struct ScratchLayout {
+  ScratchLayout(const Winograd& s, const Tiling& tiling)
+      : sides(s, tiling.block), border(std::max(s.channels, s.filters)) {}
+  int64_t size() const { return sides.size() + border; }
+
+  SidesLayout sides;
+  int64_t border;
+};
+
+struct Scratch : Sides {
+  Scratch(const ScratchLayout& layout, float* data)
+      : Sides(layout.sides, data), border(data + layout.sides.size()) {}
+
   float* border;  // a pixel outside: zeros to read, or where to write what nobody wants
-  int64_t size;
 };
 
 template <int kSize>
@@ -133,17 +164,6 @@ COHORT_INLINE void store_weights(const Floats (&points)[kPoints], const Winograd
   }
 }
 
-// The tiles of a whole batch.
-struct Batch {
-  Batch(const Winograd& s, int64_t images, float* transformed)
-      : tiles(images * s.tile_rows() * s.tile_columns()),
-        in(tiles, s.channels, transformed),
-        out(tiles, s.filters, transformed + in.size()) {}
-  int64_t tiles;
-  Points in;
-  Points out;
-};
-
 constexpr int64_t kChannelsTogether = 8 * kTogether;
 
 // Calls visit(weight, pixel of the image, pixel of the result) for all products, as offsets.
@@ -169,7 +189,7 @@ void for_products(const Winograd& s, int64_t images, const Visit& visit) {
 bool has_kernels(const Winograd& s, int64_t images) {
   constexpr int64_t kLeastTiles = 16;
   return s.channels % kVector == 0 && s.filters % kVector == 0 &&
-         images * s.tile_rows() * s.tile_columns() >= kLeastTiles && has_wide_registers();
+         tiles_of(s, images) >= kLeastTiles && has_wide_registers();
 }
 
 int64_t transformed_kernel_size(const Winograd& s) {
@@ -219,7 +239,7 @@ int64_t winograd_scratch_size(const Winograd& s, int64_t images) {
   // A smaller number of images may be divided into larger blocks.
   int64_t size = 0;
   for (int64_t some = 1; some <= images; ++some) {
-    size = std::max(size, Parts(s, Tiling(s, some), nullptr).size);
+    size = std::max(size, ScratchLayout(s, Tiling(s, some)).size());
   }
   return size;
 }
@@ -228,7 +248,7 @@ COHORT_WIDE void convolve_winograd(const Winograd& s, int64_t images, const floa
                                    const float* transformed, const float* bias, float* scratch,
                                    float* out) {
   const Tiling tiling(s, images);
-  const Parts parts(s, tiling, scratch);
+  const Scratch parts(ScratchLayout(s, tiling), scratch);
   const PackedKernel packed{s.channels, s.filters};
   for (int64_t first = 0; first < tiling.total; first += tiling.block) {
     const int64_t tiles = std::min(tiling.block, tiling.total - first);
@@ -269,7 +289,7 @@ COHORT_WIDE void sum_transformed_gradient(const Winograd& s, int64_t images, con
                                           const float* out_gradient, bool adds, float* scratch,
                                           float* sum) {
   const Tiling tiling(s, images);
-  const Parts parts(s, tiling, scratch);
+  const Scratch parts(ScratchLayout(s, tiling), scratch);
   const GradientSums sums(s);
   std::fill_n(parts.border, std::max(s.channels, s.filters), 0.f);
   for (int64_t first = 0; first < tiling.total; first += tiling.block) {
@@ -316,18 +336,17 @@ COHORT_WIDE void kernel_gradient(const Winograd& s, int64_t first, int64_t end,
 }
 
 int64_t transformed_batch_size(const Winograd& s, int64_t images) {
-  const Batch batch(s, images, nullptr);
-  return batch.in.size() + batch.out.size();
+  return SidesLayout(s, tiles_of(s, images)).size();
 }
 
 COHORT_WIDE void transform_batch(const Winograd& s, int64_t images, int64_t first, int64_t count,
                                  const float* in, const float* out_gradient, const float* zeros,
                                  float* transformed) {
-  const Batch batch(s, images, transformed);
-  const int64_t each = s.tile_rows() * s.tile_columns();
-  transform_tiles(pixels_of_images(s, in, zeros, 0), count * each, batch.in.from(first * each));
+  const Sides batch(SidesLayout(s, tiles_of(s, images)), transformed);
+  const int64_t each = tiles_of(s, 1);
+  transform_tiles(pixels_of_images(s, in, zeros, 0), count * each, batch.images.from(first * each));
   transform_tiles(pixels_of_results(s, out_gradient, zeros, 0), count * each,
-                  batch.out.from(first * each));
+                  batch.results.from(first * each));
 }
 
 int64_t kernel_gradient_scratch_size() { return kPoints * kChannelsTogether * kPanel; }
@@ -335,19 +354,20 @@ int64_t kernel_gradient_scratch_size() { return kPoints * kChannelsTogether * kP
 COHORT_WIDE void kernel_gradient_of_batch(const Winograd& s, int64_t images, int64_t first,
                                           int64_t end, const float* transformed, float* scratch,
                                           float* gradient) {
-  const Batch batch(s, images, const_cast<float*>(transformed));
+  const int64_t tiles = tiles_of(s, images);
+  const Sides batch(SidesLayout(s, tiles), const_cast<float*>(transformed));
   for (int64_t block = first; block < end; block += kChannelsTogether) {
     const int64_t channels = std::min(kChannelsTogether, end - block);
     for (int64_t panel = 0; panel < s.filters; panel += kPanel) {
       const int64_t width = std::min(kPanel, s.filters - panel);
       for (int p = 0; p < kPoints; ++p) {
         multiply_panel({.rows = channels,
-                        .inner = batch.tiles,
-                        .left = batch.in.point(p) + block,
+                        .inner = tiles,
+                        .left = batch.images.point(p) + block,
                         .left_row = 1,
-                        .left_inner = batch.in.row,
-                        .panel = batch.out.point(p) + panel,
-                        .panel_inner = batch.out.row,
+                        .left_inner = batch.images.row,
+                        .panel = batch.results.point(p) + panel,
+                        .panel_inner = batch.results.row,
                         .result = scratch + p * kChannelsTogether * kPanel,
                         .result_row = kPanel},
                        width / kVector);
