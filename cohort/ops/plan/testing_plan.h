@@ -88,14 +88,32 @@ inline std::string difference_from_libtorch(const Case& c, bool no_plan = false)
   const std::vector<Tensor> parameters = random_parameters(c);
   const GradientTape tape({.persistent = true});
   const std::vector<Tensor> sources = sources_of(input, parameters);
-  std::vector<Tensor> wide;
-  for (const Tensor& source : sources) {
-    wide.push_back(source.detach().to(at::kDouble).requires_grad_());
-  }
-  const Tensor theirs = evaluate(c.operations, wide[0], {wide.begin() + 1, wide.end()});
+  const auto sources_in = [&](DType dtype) {
+    std::vector<Tensor> cast;
+    for (const Tensor& source : sources) cast.push_back(source.detach().to(dtype).requires_grad_());
+    return cast;
+  };
+  const auto libtorch = [&](const std::vector<Tensor>& from) {
+    return evaluate(c.operations, from[0], {from.begin() + 1, from.end()});
+  };
+  const std::vector<Tensor> wide = sources_in(float64);
+  const Tensor theirs = libtorch(wide);
   const Tensor weights = random_numbers(2, theirs.sizes());
   const std::vector<Tensor> their_gradients =
       torch::autograd::grad({theirs}, wide, {weights.to(at::kDouble)});
+  // How far a gradient of libtorch's is off that is computed in float32 as ours is: some cannot be known better.
+  std::vector<Tensor> rounded;
+  const auto off = [&](const Tensor& gradient, size_t i) {
+    return (gradient.to(at::kDouble) - their_gradients[i]).abs().max().item<double>();
+  };
+  const auto is_as_good_as_rounded = [&](const Tensor& gradient, size_t i) {
+    if (!gradient.defined() || gradient.sizes() != their_gradients[i].sizes()) return false;
+    if (rounded.empty()) {
+      const std::vector<Tensor> narrow = sources_in(float32);
+      rounded = torch::autograd::grad({libtorch(narrow)}, narrow, {weights});
+    }
+    return off(gradient, i) <= 4 * off(rounded[i], i);
+  };
 
   // Numbers that are rounded may add up to nothing, but for what their rounding leaves; and Normalization
   // takes a bias ahead of it out again, whose gradient is such a sum.
@@ -114,9 +132,10 @@ inline std::string difference_from_libtorch(const Case& c, bool no_plan = false)
     const std::vector<Tensor> of(sources.begin() + static_cast<std::ptrdiff_t>(first),
                                  sources.end());
     const std::vector<Tensor> gradients = torch::autograd::grad({recorded}, of, {weights});
-    for (size_t i = 0; i < of.size(); ++i) {
-      found +=
-          difference(gradients[i], their_gradients[i + first], str("gradient ", i + first), least);
+    for (size_t i = first; i < sources.size(); ++i) {
+      const Tensor& ours = gradients[i - first];
+      const std::string differs = difference(ours, their_gradients[i], str("gradient ", i), least);
+      if (!differs.empty() && !is_as_good_as_rounded(ours, i)) found += differs;
     }
   }
   const NoGradient no_gradient;
