@@ -12,6 +12,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/iteration/input_deadline.h"
+#include "cohort/data/nodes/graph.h"
 #include "cohort/data/nodes/node.h"
 #include "cohort/data/nodes/shuffle_seeds.h"
 #include "cohort/data/sharding/rewrite.h"
@@ -151,6 +152,20 @@ Dataset in_agreed_order(const Source& source, const Dataset& dataset) {
                  dataset.options());
 }
 
+// Where elements are divided, the order in which they come decides who gets which. COLLECTIVE over the tasks.
+void agree_on_order(const Source& source, const Dataset& whole) {
+  collective::SyncGroup& group = source.core->group();
+  if (!group.spans_tasks() || source.order != ElementOrder::kInterleaved) return;
+  std::string shuffles;
+  internal::for_each_node(whole.node(), [&](const internal::DataNodePtr& node) {
+    if (node->sharding_role() != internal::ShardingRole::kShuffle) return;
+    shuffles += str(shuffles.empty() ? "" : ", ", internal::describe_node(*node));
+  });
+  group.between().barrier({.name = "the shuffles ahead of a division by elements",
+                           .signature = shuffles,
+                           .timeout = group.timeout()});
+}
+
 // The part of each worker. What there is to say is logged once, not for each.
 void add_shards(Source& source, const Dataset& dataset) {
   const AutoShardPolicy policy = dataset.options().auto_shard_policy();
@@ -226,6 +241,7 @@ DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWo
     check_elements(whole);
     add_shards(*source, Dataset(internal::make_split(whole.node(), replicas), whole.options()));
   });
+  agree_on_order(*source, whole);
   const int64_t buffered = options.input.experimental_per_replica_buffer_size;
   if (buffered > 0 && !source->core->is_default()) {
     for (size_t i = 0; i < source->pipelines.size(); ++i) {
@@ -276,12 +292,13 @@ int64_t DistributedDataset::cardinality() const {
 Strategy DistributedDataset::strategy() const { return Strategy(source_->core); }
 
 std::string DistributedDataset::explain() const {
-  const auto& [total, first] = source_->numbering;
+  const int total = source_->numbering.total;
   std::string text = str(total, total == 1 ? " input worker" : " input workers");
   if (!source_->division.empty()) text += ", " + source_->division;
   text += '\n';
   for (int i = 0; i < source_->workers.num_workers(); ++i) {
-    text += str("worker ", first + i, " on ", source_->workers.worker_devices()[i], ", for");
+    text += str("worker ", source_->numbering.first + i, " on ",
+                source_->workers.worker_devices()[i], ", for");
     const char* separator = " ";
     for (const std::string& device : source_->workers.compute_devices_for_worker(i)) {
       text += separator + device;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 
 namespace cohort::internal {
@@ -31,6 +32,19 @@ inline InputStatus combine(const InputStatus& a, const InputStatus& b) {
           .late = std::max(a.late, b.late),
           .unknown_spec = std::max(a.unknown_spec, b.unknown_spec)};
 }
+
+// Which step a process is about to read. Processes that read different steps of one dataset would read some of its
+// rows twice and others never.
+struct InputPlace {
+  static constexpr int64_t kRestored = -1;
+
+  int64_t dataset =
+      0;             // that the group's processes have distributed, by a number that all know it by
+  int64_t pass = 0;  // over it, or kRestored: from a position that was restored
+  int64_t step = 0;  // of that pass, or from that position on
+
+  bool operator==(const InputPlace&) const = default;
+};
 
 // Waits for the group's answer. Called at most once.
 using InputAnswer = std::function<InputStatus()>;

@@ -247,6 +247,69 @@ TEST(SeveralTasksInput, DatasetsThatDifferAreAnErrorOnAll) {
   });
 }
 
+// Each would take its part of another order.
+TEST(SeveralTasksInput, ShufflesThatDifferDivideNoElements) {
+  const auto shuffled = [](uint64_t seed) {
+    return Dataset::range(12).shuffle(12, {.seed = seed}).batch(4);
+  };
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    EXPECT_THAT([&] { strategy.experimental_distribute_dataset(shuffled(task == 0 ? 7 : 8)); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
+                    HasSubstr("shuffles"), HasSubstr("seed=7"), HasSubstr("seed=8"))));
+    EXPECT_EQ(strategy.experimental_distribute_dataset(shuffled(7)).cardinality(), 3);
+    data::Options off;
+    off.experimental_distribute.auto_shard_policy = data::AutoShardPolicy::OFF;
+    strategy.experimental_distribute_dataset(shuffled(task == 0 ? 7 : 8).with_options(off));
+  });
+}
+
+// Else some rows would be read twice and others never: a pass has an order of its own.
+TEST(SeveralTasksInput, StepsOfAnotherPassThanOthersReadAreAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto dataset =
+        strategy.experimental_distribute_dataset(Dataset::range(12).shuffle(12).batch(4));
+    if (task == 0) dataset.iterator();
+    auto iterator = dataset.iterator();
+    EXPECT_THAT([&] { iterator.get_next(); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(
+                    ::testing::AllOf(HasSubstr("step 0 of pass 1 over dataset 1"),
+                                     HasSubstr("step 0 of pass 0 over dataset 1"))));
+    if (task == 1) dataset.iterator();
+    int64_t rows = 0;
+    for (const auto& batch : dataset) {
+      rows += strategy.experimental_local_results(batch)[0].tensor().size(0);
+    }
+    EXPECT_EQ(rows, 6);  // the group goes on
+  });
+}
+
+TEST(SeveralTasksInput, StepsOfAnotherDatasetThanOthersReadAreAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto one = strategy.experimental_distribute_dataset(Dataset::range(8).batch(4));
+    const auto other = strategy.experimental_distribute_dataset(Dataset::range(8).batch(4));
+    auto iterator = task == 0 ? one.iterator() : other.iterator();
+    EXPECT_THAT([&] { iterator.get_next(); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(
+                    ::testing::AllOf(HasSubstr("dataset 1"), HasSubstr("dataset 2"))));
+  });
+}
+
+TEST(SeveralTasksInput, APositionThatOneTaskRestoresIsAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto dataset = strategy.experimental_distribute_dataset(Dataset::range(24).batch(4));
+    auto iterator = dataset.iterator();
+    const auto start = iterator.state();
+    iterator.get_next();
+    if (task == 0) iterator.restore(start);
+    // What was read ahead is returned; then the places differ.
+    EXPECT_THAT(
+        [&] {
+          for (int i = 0; i < 4; ++i) iterator.get_next();
+        },
+        ::testing::Throws<FailedPreconditionError>());
+  });
+}
+
 // 4 replicas, which 2 workers can divide, but not these.
 TEST(SeveralTasksInput, WorkersWithDifferentNumbersOfReplicasDivideNoBatches) {
   const auto program = [](const Strategy& strategy, int) {

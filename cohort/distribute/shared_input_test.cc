@@ -100,7 +100,8 @@ class OneOfTwo final : public internal::LocalStrategy {
         meeting_(std::move(meeting)),
         process_(process) {}
 
-  internal::InputAnswer agree_on_input(const InputStatus& here) override {
+  internal::InputAnswer agree_on_input(const InputStatus& here,
+                                       const internal::InputPlace&) override {
     return meeting_->ask(static_cast<size_t>(process_), here);
   }
 

@@ -36,6 +36,7 @@ std::string child_name(size_t worker) { return str("worker_", worker); }
 
 StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move(source)) {
   const uint64_t pass = source_->passes.fetch_add(1);
+  pass_ = static_cast<int64_t>(pass);
   for (size_t worker = 0; worker < source_->pipelines.size(); ++worker) {
     const data::Dataset& pipeline = source_->pipelines[worker];
     iterators_.emplace_back(pipeline.node(),
@@ -110,7 +111,8 @@ void StepReader::look(LastStep last) {
   }
   if (source_->core->input_is_shared()) {
     try {
-      coming.group = source_->core->agree_on_input(coming.here);
+      coming.group = source_->core->agree_on_input(
+          coming.here, {.dataset = source_->numbering.dataset, .pass = pass_, .step = steps_});
     } catch (...) {
       coming.group = [error = std::current_exception()]() -> InputStatus {
         std::rethrow_exception(error);
@@ -306,6 +308,7 @@ void StepReader::go_to(Place place) {
   }
   begun_ = std::move(place.begun);
   coming_ = {};
+  pass_ = internal::InputPlace::kRestored;
   steps_ = 0;
 }
 

@@ -100,6 +100,7 @@ class StepReader {
   std::vector<data::DatasetIterator> iterators_;  // one a worker
   Begun begun_;
   std::optional<Coming> coming_;  // where the step to come was looked at
+  int64_t pass_ = 0;              // see InputPlace
   int64_t steps_ = 0;
 };
 

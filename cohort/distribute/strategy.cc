@@ -286,11 +286,12 @@ DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunc
 DistributedDataset Strategy::datasets_from_function(const DatasetFunction& fn,
                                                     const InputOptions& options) const {
   const InputWorkers workers = core_->input_workers(options);
-  const auto [total, first] = core_->input_pipelines(workers.num_workers());
+  const internal::StrategyCore::InputPipelines pipelines =
+      core_->input_pipelines(workers.num_workers());
   std::vector<InputContext> contexts;
   for (int i = 0; i < workers.num_workers(); ++i) {
-    contexts.push_back({.num_input_pipelines = total,
-                        .input_pipeline_id = first + i,
+    contexts.push_back({.num_input_pipelines = pipelines.total,
+                        .input_pipeline_id = pipelines.first + i,
                         .num_replicas_in_sync = num_replicas_in_sync()});
   }
   return get_distributed_datasets_from_function(fn, workers, contexts, *this, options);

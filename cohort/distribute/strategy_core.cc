@@ -29,6 +29,24 @@ std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
   return copies;
 }
 
+std::string text_of(const InputPlace& place) {
+  return place.pass == InputPlace::kRestored
+             ? str("step ", place.step, " from a restored position of dataset ", place.dataset)
+             : str("step ", place.step, " of pass ", place.pass, " over dataset ", place.dataset);
+}
+
+// Of task 0 and another. Every task throws the same.
+[[noreturn]] void throw_different_steps(collective::SyncGroup& group, const InputPlace& first,
+                                        int task, const InputPlace& other) {
+  collective::Communicator& tasks = group.between();
+  throw FailedPreconditionError(str("tasks read different steps: ", tasks.task_name(0), " ",
+                                    text_of(first), ", ", tasks.task_name(task), " ",
+                                    text_of(other),
+                                    " (steps and passes count from 0, distributed datasets from "
+                                    "1); every task must make, restore and "
+                                    "read the same iterators in the same order"));
+}
+
 }  // namespace
 
 std::shared_ptr<VariableImpl> StrategyCore::create_variable_on(
@@ -91,19 +109,40 @@ InputWorkers StrategyCore::input_workers(const InputOptions& options) const {
   return InputWorkers(workers);
 }
 
-StrategyCore::InputPipelines StrategyCore::input_pipelines(int local_workers) const {
-  const std::vector<int> workers =
-      collective::all_tasks_values(group(), local_workers, "number of input workers");
-  const auto here = workers.begin() + group().view()->task;
-  return {std::accumulate(workers.begin(), workers.end(), 0),
-          std::accumulate(workers.begin(), here, 0)};
+StrategyCore::InputPipelines StrategyCore::input_pipelines(int local_workers) {
+  struct OfTask {
+    int64_t workers;
+    int64_t datasets;  // that the task has distributed
+  };
+  const std::vector<OfTask> tasks = collective::all_tasks_values(
+      group(), OfTask{local_workers, datasets_.load()}, "number of input workers");
+  InputPipelines all{.total = 0};
+  for (size_t task = 0; task < tasks.size(); ++task) {
+    if (static_cast<int>(task) == group().view()->task) all.first = all.total;
+    all.total += static_cast<int>(tasks[task].workers);
+    all.dataset = std::max(all.dataset, tasks[task].datasets + 1);  // also where a task is new
+  }
+  datasets_ = all.dataset;
+  return all;
 }
 
-InputAnswer StrategyCore::agree_on_input(const InputStatus& here) {
+InputAnswer StrategyCore::agree_on_input(const InputStatus& here, const InputPlace& place) {
   if (!group().spans_tasks()) return [here] { return here; };
+  struct OfTask {
+    InputStatus status;
+    InputPlace place;
+  };
   // Waits at once: the tasks are about as far.
-  const std::vector<InputStatus> all = collective::all_tasks_values(group(), here, "input");
-  return [combined = std::accumulate(all.begin(), all.end(), here, combine)] { return combined; };
+  const std::vector<OfTask> all =
+      collective::all_tasks_values(group(), OfTask{here, place}, "input");
+  InputStatus combined = here;
+  for (const OfTask& one : all) {
+    if (one.place != all[0].place) {
+      throw_different_steps(group(), all[0].place, static_cast<int>(&one - all.data()), one.place);
+    }
+    combined = combine(combined, one.status);
+  }
+  return [combined] { return combined; };
 }
 
 }  // namespace cohort::internal

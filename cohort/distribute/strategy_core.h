@@ -2,6 +2,7 @@
 // Cohort uses this interface and never asks for a strategy's name.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -126,22 +127,24 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The devices that read the input of this process's replicas. By default the host CPU of the
   // first device reads for all, or each replica has a worker of its own (PER_REPLICA).
   virtual distribute::InputWorkers input_workers(const distribute::InputOptions& options) const;
-  // The number of the sync group's input workers, and the number of this task's first. COLLECTIVE,
-  // as above.
+  // For a dataset that all tasks distribute: the number of the sync group's input workers, that of this
+  // task's first, and the number by which the tasks know the dataset. COLLECTIVE, as above.
   struct InputPipelines {
     int total = 1;
     int first = 0;
+    int64_t dataset = 0;
   };
-  InputPipelines input_pipelines(int local_workers) const;
+  InputPipelines input_pipelines(int local_workers);
   // Whether other tasks of the sync group read their own input for the same steps. They then read
   // one step ahead.
   virtual bool input_is_shared() const { return group().spans_tasks(); }
   // COLLECTIVE; called only if input is shared. Returns what all tasks together have for a step.
   // Every task asks once for every step of an iterator, in the same order, whatever its own input
   // does. It asks early, usually before the previous step is run, so that a cluster can send the
-  // status along with a reduction of that step. The returned function waits for the answer. Errors
-  // (of the answer): those of the group's calls.
-  virtual InputAnswer agree_on_input(const InputStatus& here);
+  // status along with a reduction of that step. The returned function waits for the answer.
+  // Errors: FailedPrecondition (another task reads another step; names both), also of the answer; those of
+  // the group's calls.
+  virtual InputAnswer agree_on_input(const InputStatus& here, const InputPlace& place);
 
   // The tasks of the sync group as a group that saves and restores together; the same object at
   // each call. nullptr for a task that is alone. See train::Trackable::save_group.
@@ -163,6 +166,7 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
 
  private:
   distribute::NamedFunctions named_functions_;
+  std::atomic<int64_t> datasets_{0};  // the number of the last that was distributed
 };
 
 // The strategy of get_strategy() outside of every scope.
