@@ -153,6 +153,7 @@ class Checked final : public CheckedCommunicator {
 
   void begin_step() override { phase_ = (phase_ + 1) | 1; }
   void end_step() override { phase_ = (phase_ + 1) & ~int64_t{1}; }
+  uint64_t calls() const override { return sequence_; }
 
  private:
   using Make = FunctionRef<std::unique_ptr<Work>(const CallOptions&)>;

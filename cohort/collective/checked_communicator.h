@@ -12,6 +12,7 @@
 // check, backends hang, abort an innocent task, or add values that do not belong together.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "cohort/collective/communicator.h"
@@ -27,6 +28,8 @@ class CheckedCommunicator : public Communicator {
   // call of the same task.
   virtual void begin_step() = 0;
   virtual void end_step() = 0;
+  // How many calls this task has made. Not during a call of the same task.
+  virtual uint64_t calls() const = 0;
 };
 
 // Wraps `backend`. Every call can then also throw FailedPrecondition: another task makes a

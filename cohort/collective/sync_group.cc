@@ -1,9 +1,11 @@
 #include "cohort/collective/sync_group.h"
 
 #include <algorithm>
+#include <string>
 
 #include "cohort/collective/call_timeout.h"
 #include "cohort/collective/sole_communicator.h"
+#include "cohort/core/error.h"
 
 namespace cohort::collective {
 namespace {
@@ -46,6 +48,18 @@ void SyncGroup::begin(const RoundOptions& options) {
 std::chrono::nanoseconds SyncGroup::timeout() const {
   const std::chrono::nanoseconds of_call = limit_of_call(timeout_);
   return of_call.count() > 0 ? of_call : timeout_;
+}
+
+// All have made the same call where all of them fail alike; each has its own error.
+void SyncGroup::tell_of_failure(std::string_view what, uint64_t calls,
+                                const std::exception_ptr& error) {
+  try {
+    if (calls_made() != calls) return;
+    const std::string name = internal::str(what, " that failed");
+    const std::string why = internal::record_error(error).message;
+    between().barrier({.name = name, .signature = why, .timeout = timeout()});
+  } catch (const Error&) {  // they differ, or will not come
+  }
 }
 
 void SyncGroup::meet(int local_replica, const char* what, void* mine,

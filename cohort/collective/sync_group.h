@@ -7,9 +7,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <type_traits>
 
 #include "cohort/collective/buffer_pool.h"
 #include "cohort/collective/checked_communicator.h"
@@ -17,6 +20,7 @@
 #include "cohort/collective/communicator.h"
 #include "cohort/collective/group_view.h"
 #include "cohort/collective/thread_group.h"
+#include "cohort/core/caught_error.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/process.h"
 
@@ -49,6 +53,22 @@ class SyncGroup {
   void post_before_drain(PostedCall& call) { communication_->post_before_drain(call); }
   // Returns when the posted calls are done; makes those that have not begun.
   void drain() { communication_->drain(); }
+  // Makes what a program asks for and what needs the other tasks: it checks its arguments, and then turns to
+  // them. An error of the checks is this task's alone, and the others' calls would meet its next one, which is
+  // another: so they are told, by a call that differs from theirs, and get a FailedPrecondition with its text.
+  // `what`: what failed, for them: "reduce". COLLECTIVE over the tasks. Errors: those of `attempted`.
+  template <class Attempted>
+  std::invoke_result_t<const Attempted&> attempt(std::string_view what,
+                                                 const Attempted& attempted) {
+    if (!spans_tasks()) return attempted();
+    const uint64_t calls = calls_made();
+    try {
+      return attempted();
+    } catch (...) {
+      tell_of_failure(what, calls, internal::caught_error());
+      throw;
+    }
+  }
   // Ends the work of the group, see Communicator::abort. Posted calls end with that error.
   void abort(const std::exception_ptr& reason) noexcept { communicator_->abort(reason); }
   // The communicator's own memory, for those who come and go during its life.
@@ -76,6 +96,13 @@ class SyncGroup {
              FunctionRef<void(std::span<void* const>)> work);
 
  private:
+  uint64_t calls_made() {
+    drain();
+    return communicator_->calls();
+  }
+  // Where it has made no call since it had made as many.
+  void tell_of_failure(std::string_view what, uint64_t calls, const std::exception_ptr& error);
+
   const std::shared_ptr<CheckedCommunicator> communicator_;
   BufferPool buffers_;
   const internal::HomePtr<CommunicationThread> communication_;

@@ -29,6 +29,8 @@ namespace cohort::distribute {
 // Thread safety: any thread.
 class COHORT_API DistributedDataset {
  public:
+  // The next pass over it. Where other tasks read for the same steps, all make as many: their parts are of one order,
+  // which a pass has for itself.
   DistributedIterator iterator() const;
   // The spec of the components. If some workers may run out of data before others, the number of
   // rows is unknown: replicas without data get batches without rows.

@@ -9,6 +9,7 @@
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/cross_device_ops.h"
+#include "cohort/distribute/gather_strings.h"
 #include "cohort/distribute/ragged_values.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/step_output.h"
@@ -187,14 +188,41 @@ Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis,
   return AllGather::apply(value, axis);
 }
 
+namespace {
+
+StringTensor all_gather_strings(ReplicaContext& context, const StringTensor& value, int64_t axis) {
+  struct Frame {
+    StringTensor value;
+    int64_t axis;
+  } mine{value, axis};
+  context.merge("all_gather of strings", &mine, [&](Strategy&, std::span<void* const> all) {
+    std::vector<StringTensor> values;
+    for (void* one : all) {
+      const auto& other = *static_cast<Frame*>(one);
+      if (other.axis != axis) {
+        throw FailedPreconditionError(internal::str("replicas all_gather strings along axis ", axis,
+                                                    " and along axis ", other.axis));
+      }
+      values.push_back(other.value);
+    }
+    const StringTensor together = internal::gather_strings(context.core(), values, axis);
+    for (void* one : all) static_cast<Frame*>(one)->value = together;
+  });
+  return mine.value;
+}
+
+}  // namespace
+
 Structure ReplicaContext::all_gather(const Structure& value, int64_t axis,
                                      const CommunicationOptions& options) {
   check_own_context("all_gather");
   const internal::CommunicationScope communication(core_, options);
   const Structure lengths_too = internal::with_row_lengths("all_gather", value, axis);
   internal::agree_on_form(*this, lengths_too, "all_gather");
-  return internal::with_row_splits(lengths_too.map(
-      [&](const Leaf& leaf) -> Leaf { return all_gather(leaf.tensor(), axis, options); }));
+  return internal::with_row_splits(lengths_too.map([&](const Leaf& leaf) -> Leaf {
+    if (leaf.is_strings()) return all_gather_strings(*this, leaf.strings(), axis);
+    return all_gather(leaf.tensor(), axis, options);
+  }));
 }
 
 }  // namespace cohort::distribute

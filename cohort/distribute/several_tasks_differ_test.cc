@@ -91,6 +91,45 @@ TEST(SeveralTasksReduce, StructuresOfAnotherFormInAStepAreAnErrorOnAll) {
   }
 }
 
+// Else the next call of the task that has failed would meet this one of the other, and be taken for it.
+TEST(SeveralTasksReduce, AnErrorBeforeTheOthersAreAskedIsAnErrorOnAll) {
+  run_all_tasks(2, 2, [](const Strategy& strategy, int task) {
+    const auto values = strategy.run([&] { return at::full({2}, task + 1); });
+    const auto told = ::testing::ThrowsMessage<FailedPreconditionError>(
+        ::testing::AllOf(HasSubstr("'reduce SUM"), HasSubstr("'reduce that failed'")));
+    const auto along = [&](int64_t axis) { return strategy.reduce(ReduceOp::SUM, values, axis); };
+    if (task == 0) {
+      EXPECT_THAT([&] { along(0); }, told);
+    } else {
+      EXPECT_THAT([&] { along(7); },
+                  ::testing::ThrowsMessage<Error>(::testing::Not(HasSubstr("that failed"))));
+    }
+    EXPECT_EQ(along(0).item<double>(), 12);  // the group goes on
+    EXPECT_THROW(along(7), Error);           // on both
+    EXPECT_EQ(along(-1).item<double>(), 12);
+    EXPECT_THAT([&] { strategy.reduce(ReduceOp::SUM, task == 0 ? number(1) : Tensor()); },
+                ::testing::ThrowsMessage<Error>(HasSubstr("undefined tensor")));
+    EXPECT_EQ(strategy.reduce(ReduceOp::SUM, number(task)).item<double>(), 1);
+  });
+}
+
+TEST(SeveralTasksVariables, AnErrorOfOneInitializerIsAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const Scope scope(strategy.core());
+    const auto make = [&](double value, bool fails) {
+      return Variable(
+          [&]() -> Tensor {
+            if (fails) throw DataLossError("the weights are damaged");
+            return number(value);
+          },
+          {.name = "v"});
+    };
+    EXPECT_THAT([&] { make(1, task == 1); },
+                ::testing::ThrowsMessage<Error>(HasSubstr("the weights are damaged")));
+    EXPECT_EQ(make(11, false).value().item<double>(), 11);
+  });
+}
+
 TEST(SeveralTasksVariables, OfAnotherKindThanThoseOfOthersAreAnErrorOnAll) {
   run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
     const auto scope = strategy.scope();

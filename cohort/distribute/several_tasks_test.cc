@@ -183,6 +183,16 @@ TEST_P(SeveralTasks, GatherStrings) {
       EXPECT_EQ(by_column[n + 1], "d");
     }
     EXPECT_THROW(strategy.gather(values, 2), InvalidArgumentError);
+    const auto in_step = strategy.run([&](ReplicaContext& context) {
+      const std::string id = std::to_string(context.replica_id_in_sync_group());
+      const StringTensor own({id + "a", id == "1" ? "" : id + id}, {1, 2});
+      const Structure all = context.all_gather(tuple(own, at::ones({1})), 0);
+      EXPECT_EQ(all[1].tensor().numel(), n);
+      return all[0];
+    });
+    for (const Structure& all : strategy.experimental_local_results(in_step)) {
+      EXPECT_EQ(all.leaf().strings(), rows);
+    }
   });
 }
 

@@ -126,8 +126,11 @@ Tensor combine_of_tasks(collective::SyncGroup& group, ReduceOp op, const Tensor&
 Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value,
                         const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
-  check_is_of_all("the value given to reduce", value, num_local_replicas());
-  return internal::with_typed_errors("Strategy::reduce", [&] { return combine(op, value, axis); });
+  return core_->group().attempt("reduce", [&] {
+    check_is_of_all("the value given to reduce", value, num_local_replicas());
+    return internal::with_typed_errors("Strategy::reduce",
+                                       [&] { return combine(op, value, axis); });
+  });
 }
 
 Tensor Strategy::combine(ReduceOp op, const PerReplica<Tensor>& value,
@@ -168,11 +171,14 @@ Tensor Strategy::reduce(ReduceOp op, const Mirrored<Tensor>& value, const Reduce
 
 Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
-  internal::check_reduce_op(op);
   if (core_->group().spans_tasks()) {
-    return internal::with_typed_errors(
-        "Strategy::reduce", [&] { return combine_of_tasks(core_->group(), op, value, axis); });
+    return core_->group().attempt("reduce", [&] {
+      internal::check_reduce_op(op);
+      return internal::with_typed_errors(
+          "Strategy::reduce", [&] { return combine_of_tasks(core_->group(), op, value, axis); });
+    });
   }
+  internal::check_reduce_op(op);
   if (op == ReduceOp::MEAN && !axis.given()) return value;
   if (num_replicas_in_sync() == 1) return reduce(op, PerReplica<Tensor>({value}), axis);
   if (op == ReduceOp::MEAN) {
@@ -188,12 +194,14 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis
 Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
                            const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
-  internal::check_reduce_op(op);
-  check_is_of_all("the value given to reduce", value, num_local_replicas());
-  for (const Structure& component : value.values()) {
-    internal::check_can_reduce_rows("reduce", component);
-  }
-  internal::agree_on_form(core_->group(), value.value(0), "reduce");
+  core_->group().attempt("reduce", [&] {
+    internal::check_reduce_op(op);
+    check_is_of_all("the value given to reduce", value, num_local_replicas());
+    for (const Structure& component : value.values()) {
+      internal::check_can_reduce_rows("reduce", component);
+    }
+    internal::agree_on_form(core_->group(), value.value(0), "reduce");
+  });
   return map_structures(std::vector<Structure>(value.values().begin(), value.values().end()),
                         [&](const std::vector<Leaf>& leaves) -> Leaf {
                           PerReplica<Tensor>::Values tensors;
@@ -204,31 +212,37 @@ Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
 
 Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
   require_cross_replica("gather", "ReplicaContext::all_gather");
-  check_is_of_all("the value given to gather", value, num_local_replicas());
-  for (const Tensor& component : value.values()) collective::check_can_gather(component);
-  const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
-  return internal::with_typed_errors("Strategy::gather",
-                                     [&] { return core_->gather_over_replicas(components, axis); });
+  return core_->group().attempt("gather", [&] {
+    check_is_of_all("the value given to gather", value, num_local_replicas());
+    for (const Tensor& component : value.values()) collective::check_can_gather(component);
+    const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
+    return internal::with_typed_errors(
+        "Strategy::gather", [&] { return core_->gather_over_replicas(components, axis); });
+  });
 }
 
 Tensor Strategy::gather(const Tensor& value, int64_t axis) const {
-  collective::check_can_gather(value);
-  // The first replica of the task brings it, the others no rows.
-  PerReplica<Tensor>::Values components(num_local_replicas(), value);
-  if (axis >= 0 && axis < value.dim()) {
-    std::fill(components.begin() + 1, components.end(), value.narrow(axis, 0, 0));
-  }
-  return gather(PerReplica<Tensor>(std::move(components)), axis);
+  return core_->group().attempt("gather", [&] {
+    collective::check_can_gather(value);
+    // The first replica of the task brings it, the others no rows.
+    PerReplica<Tensor>::Values components(num_local_replicas(), value);
+    if (axis >= 0 && axis < value.dim()) {
+      std::fill(components.begin() + 1, components.end(), value.narrow(axis, 0, 0));
+    }
+    return gather(PerReplica<Tensor>(std::move(components)), axis);
+  });
 }
 
 Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) const {
   require_cross_replica("gather", "ReplicaContext::all_gather");
-  check_is_of_all("the value given to gather", value, num_local_replicas());
   std::vector<Structure> components;
-  for (const Structure& component : value.values()) {
-    components.push_back(internal::with_row_lengths("gather", component, axis));
-  }
-  internal::agree_on_form(core_->group(), components[0], "gather");
+  core_->group().attempt("gather", [&] {
+    check_is_of_all("the value given to gather", value, num_local_replicas());
+    for (const Structure& component : value.values()) {
+      components.push_back(internal::with_row_lengths("gather", component, axis));
+    }
+    internal::agree_on_form(core_->group(), components[0], "gather");
+  });
   return internal::with_row_splits(
       map_structures(components, [&](const std::vector<Leaf>& leaves) -> Leaf {
         if (leaves[0].is_strings()) {
@@ -244,9 +258,11 @@ Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) con
 
 StringTensor Strategy::gather(const PerReplica<StringTensor>& value, int64_t axis) const {
   require_cross_replica("gather", "ReplicaContext::all_gather");
-  check_is_of_all("the value given to gather", value, num_local_replicas());
-  return internal::with_typed_errors("Strategy::gather", [&] {
-    return internal::gather_strings(*core_, {value.values().begin(), value.values().end()}, axis);
+  return core_->group().attempt("gather", [&] {
+    check_is_of_all("the value given to gather", value, num_local_replicas());
+    return internal::with_typed_errors("Strategy::gather", [&] {
+      return internal::gather_strings(*core_, {value.values().begin(), value.values().end()}, axis);
+    });
   });
 }
 

@@ -136,8 +136,11 @@ Variable make_in(StrategyCore& core, const Request& request, VariableCreation cr
 // Outside of a replica's own context.
 Variable create_here(StrategyCore& core, Request request) {
   if (has_open_creator(current_creators())) request.pending = nullptr;
-  return call_creators(nullptr, core, request.creation, [&](VariableCreation creation) {
-    return make_in(core, request, std::move(creation));
+  const std::string what = str("variable ", quoted(request.creation.options.name));
+  return core.group().attempt(what, [&] {
+    return call_creators(nullptr, core, request.creation, [&](VariableCreation creation) {
+      return make_in(core, request, std::move(creation));
+    });
   });
 }
 
