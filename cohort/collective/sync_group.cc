@@ -6,6 +6,7 @@
 #include "cohort/collective/call_timeout.h"
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 
 namespace cohort::collective {
 namespace {
@@ -57,6 +58,8 @@ void SyncGroup::tell_of_failure(std::string_view what, uint64_t calls,
     if (calls_made() != calls) return;
     const std::string name = internal::str(what, " that failed");
     const std::string why = internal::record_error(error).message;
+    internal::log_warning(
+        what, " has failed on this task, which tells the others when they come to it: ", why);
     between().barrier({.name = name, .signature = why, .timeout = timeout()});
   } catch (const Error&) {  // they differ, or will not come
   }
