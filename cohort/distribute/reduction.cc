@@ -46,7 +46,7 @@ void check_reduce_op(distribute::ReduceOp op) {
 
 void check_can_reduce(distribute::ReduceOp op, const Tensor& value) {
   check_reduce_op(op);
-  if (!value.defined()) throw InvalidArgumentError("reduce got an undefined tensor");
+  if (!value.defined()) throw InvalidArgumentError("cannot reduce an undefined tensor");
   if (value.scalar_type() == DType::Bool) {
     throw InvalidArgumentError(str("reduce ", op == distribute::ReduceOp::SUM ? "SUM" : "MEAN",
                                    " of ", describe(value), "; cast it to a number first"));

@@ -87,7 +87,7 @@ TEST(StepError, OfLibtorchInReduceAndGatherIsTyped) {
   const MirroredStrategy strategy = mirrored(2);
   const PerReplica<Tensor> undefined({Tensor(), Tensor()});
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { strategy.reduce(ReduceOp::SUM, undefined); }),
-              AllOf(StartsWith("Strategy::reduce: "), Not(HasSubstr("frame #"))));
+              HasSubstr("cannot reduce an undefined tensor"));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { strategy.gather(undefined, 0); }),
               HasSubstr("cannot gather an undefined tensor"));
 }
