@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "cohort/core/host/host_name.h"
+#include "cohort/keras/callbacks/monitor.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/train/summary/testing_events.h"
 
@@ -103,6 +104,20 @@ TEST_F(CallbacksTest, CSVLoggerWritesALineAnEpoch) {
   EXPECT_THAT(ends, ElementsAre("e,val_loss", "0,5", "1,4", "0,2"));
   EXPECT_THAT(thrown<NotFoundError>([&] { fit({CSVLogger(directory + "/no/log.csv")}, 1); }),
               HasSubstr("no/log.csv"));
+}
+
+TEST_F(CallbacksTest, TheNameSaysWhetherANumberIsToBecomeLarge) {
+  const auto is_better_larger = [](const std::string& name) {
+    return internal::Monitor("ModelCheckpoint", name, "auto").is_better(1, 0);
+  };
+  for (const char* name :
+       {"acc", "val_accuracy", "top5acc", "val_auc", "auc_1", "val_accuracy_12"}) {
+    EXPECT_TRUE(is_better_larger(name)) << name;
+  }
+  for (const char* name : {"val_loss", "val_account_loss", "accident_mae", "auc_gap",
+                           "accuracy_loss", "acc_loss_1", "1", "_1", "", "auc1_"}) {
+    EXPECT_FALSE(is_better_larger(name)) << name;
+  }
 }
 
 TEST_F(CallbacksTest, TerminateOnNaNStops) {
