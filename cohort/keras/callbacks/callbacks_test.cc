@@ -106,6 +106,22 @@ TEST_F(CallbacksTest, CSVLoggerWritesALineAnEpoch) {
               HasSubstr("no/log.csv"));
 }
 
+TEST_F(CallbacksTest, CSVLoggerHasColumnsForAValidationThatComesLater) {
+  model.fit(image_batches(12, 6), {.epochs = 2,
+                                   .verbose = 0,
+                                   .callbacks = {CSVLogger(directory + "/log.csv")},
+                                   .validation_data = image_batches(12, 6),
+                                   .validation_freq = 2});
+  std::istringstream lines(text_of("log.csv"));
+  std::string header, first, second;
+  lines >> header >> first >> second;
+  EXPECT_EQ(header, "epoch,loss,val_loss");
+  EXPECT_THAT(first, ::testing::EndsWith(",NA"));
+  EXPECT_THAT(second, ::testing::Not(HasSubstr("NA")));
+  fit({CSVLogger(directory + "/without.csv")}, 1);
+  EXPECT_THAT(text_of("without.csv"), ::testing::StartsWith("epoch,loss\n"));
+}
+
 TEST_F(CallbacksTest, TheNameSaysWhetherANumberIsToBecomeLarge) {
   const auto is_better_larger = [](const std::string& name) {
     return internal::Monitor("ModelCheckpoint", name, "auto").is_better(1, 0);
