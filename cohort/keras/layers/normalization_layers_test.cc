@@ -58,6 +58,23 @@ TEST(BatchNormalization, GradientsAreOfTheAveragesOfTheirCall) {
               Pointwise(DoubleNear(1e-5), {1.0, 1 / std::sqrt(50.5), 1.0, 1 / std::sqrt(50.5)}));
 }
 
+TEST(BatchNormalization, HasGradientsOfGradientsOutsideOfTraining) {
+  for (const bool scale : {true, false}) {
+    for (const bool center : {true, false}) {
+      const BatchNormalization layer({.epsilon = 0, .center = center, .scale = scale});
+      const Tensor x = numbers({1, 2, 3, 4}, {2, 2});
+      GradientTape outer({.persistent = true});
+      outer.watch(x);
+      GradientTape inner({.persistent = true});
+      inner.watch(x);
+      const Tensor cubes = layer(x).pow(3).sum();  // the averages are 0 and 1
+      const Tensor slope = inner.gradient(cubes, x);
+      EXPECT_THAT(elements(outer.gradient(slope.sum(), x)),
+                  Pointwise(DoubleNear(1e-5), {6, 12, 18, 24}));
+    }
+  }
+}
+
 TEST(BatchNormalization, WhatIsNotTrainableDoesNotMove) {
   const BatchNormalization layer;
   layer(at::ones({2, 3}));
