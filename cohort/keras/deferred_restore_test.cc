@@ -25,6 +25,7 @@
 #include "cohort/optim/sgd.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/pending_value.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::keras {
 namespace {
@@ -237,6 +238,30 @@ TEST_F(DeferredRestore, AnOptimizerOfAnotherClassIsRefusedBeforeAnythingChanges)
       }
     }
   }
+}
+
+// Keras makes Nadam's product when it makes the slots.
+TEST_F(DeferredRestore, AnOptimizerOfKerasBeforeItsFirstStepHasNoNumbersThatFollowFromOthers) {
+  class Fresh final : public train::Trackable {
+   public:
+    explicit Fresh(Variable iterations) : iterations_(std::move(iterations)) {
+      all_.add(iterations_.impl());
+    }
+    std::vector<train::TrackableChild> checkpoint_children() override {
+      return {{"_variables", &all_},
+              {"_iterations", &iterations_.impl()},
+              {"_learning_rate", &rate_.impl()}};
+    }
+
+   private:
+    Variable iterations_;
+    Variable rate_ = Variable(at::full({}, 0.5F));
+    train::TrackableList all_;
+  };
+  make({{"optimizer", std::make_shared<Fresh>(Variable(at::zeros({}, int64)))}}).write(kPrefix);
+  const optimizers::Nadam own({.learning_rate = 0.25});
+  make({{"optimizer", own}}).read(kPrefix).assert_consumed();
+  EXPECT_EQ(own.learning_rate(), 0.5);
 }
 
 // Keras has zeros where it keeps none of SGD; of RMSprop it numbers later slots otherwise.

@@ -43,12 +43,10 @@ struct Remembering : Function<Remembering<Squash>> {
   }
 };
 
-// Of the last results of this thread, where nothing is recorded, or the graph has been used up. A model
-// has few outputs.
+// Of the results of this thread that live, where nothing is recorded, or the graph has been used up.
 template <class Squash>
-TensorNotes& last_logits() {
-  constexpr size_t kMost = 4;
-  thread_local TensorNotes logits(kMost);
+TensorNotes& noted_logits() {
+  thread_local TensorNotes logits;
   return logits;
 }
 
@@ -60,7 +58,7 @@ Tensor squash(const Tensor& logits) {
   } else {
     result = Squash::of(logits);
   }
-  last_logits<Squash>().add(result, logits.detach());
+  noted_logits<Squash>().add(result, logits.detach());
   return result;
 }
 
@@ -73,7 +71,7 @@ Tensor logits_of(const Tensor& probabilities) {
     } catch (const c10::Error&) {  // a gradient used the graph up, or they were changed in place
     }
   }
-  return last_logits<Squash>().find_of_unchanged(probabilities);
+  return noted_logits<Squash>().find_of_unchanged(probabilities);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/tensor.h"
@@ -68,6 +70,18 @@ TEST(Logits, AreKnownWithoutATapeAndAfterItsGradient) {
   const Tensor probabilities = activate_outputs(kSigmoid, logits);
   tape.gradient(probabilities.sum(), logits);
   EXPECT_TRUE(at::equal(logits_of_sigmoid(probabilities), logits.detach()));
+}
+
+TEST(Logits, OfAsManyProbabilitiesAsLiveAreKnown) {
+  const NoGradient no_gradient;
+  std::vector<std::pair<Tensor, Tensor>> made;  // logits and probabilities
+  for (int i = 0; i < 20; ++i) {
+    const Tensor logits = saturated();
+    made.emplace_back(logits, activate_outputs(kSigmoid, logits));
+  }
+  for (const auto& [logits, probabilities] : made) {
+    EXPECT_TRUE(at::equal(logits_of_sigmoid(probabilities), logits));
+  }
 }
 
 TEST(Logits, OfOtherTensorsAreNotKnown) {

@@ -9,8 +9,7 @@ namespace cohort::internal {
 namespace {
 
 TensorNotes& masks_of_this_thread() {
-  constexpr size_t kMost = 256;  // tensors between the layers of a model that are marked at a time
-  thread_local TensorNotes masks(kMost);
+  thread_local TensorNotes masks;
   return masks;
 }
 

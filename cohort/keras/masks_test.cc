@@ -41,6 +41,15 @@ TEST(Masks, BelongToTheTensorAsLongAsItLives) {
   EXPECT_TRUE(internal::mask_of(values).is_same(mask));
 }
 
+TEST(Masks, AsManyTensorsAsLiveAreMarked) {
+  const Tensor mask = at::ones({1, 2}).to(boolean);
+  std::vector<Tensor> marked;
+  for (int i = 0; i < 1000; ++i) {
+    marked.push_back(internal::with_mask(at::ones({1, 2, 3}), mask));
+  }
+  for (const Tensor& values : marked) ASSERT_TRUE(internal::mask_of(values).is_same(mask));
+}
+
 TEST(Masking, MarksStepsOfOneValue) {
   const Tensor x = numbers({1, 0, 0, 0, 0, 2}, {1, 3, 2});
   EXPECT_THAT(mask_after(layers::Masking(), x), ElementsAre(1, 0, 1));

@@ -32,6 +32,8 @@ struct CallbackParams {
   // Of an epoch, or of evaluate or predict; below 0: unknown.
   int64_t steps = -1;
   int verbose = 0;
+  // Whether this is fit with validation data, of which some epochs may make no use (validation_freq).
+  bool validates = false;
 };
 
 // Each task of a cluster has callbacks of its own, which see the same numbers (where a coordinator hands out

@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "cohort/core/host/host_name.h"
+#include "cohort/keras/callbacks/monitor.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/train/summary/testing_events.h"
 
@@ -103,6 +104,36 @@ TEST_F(CallbacksTest, CSVLoggerWritesALineAnEpoch) {
   EXPECT_THAT(ends, ElementsAre("e,val_loss", "0,5", "1,4", "0,2"));
   EXPECT_THAT(thrown<NotFoundError>([&] { fit({CSVLogger(directory + "/no/log.csv")}, 1); }),
               HasSubstr("no/log.csv"));
+}
+
+TEST_F(CallbacksTest, CSVLoggerHasColumnsForAValidationThatComesLater) {
+  model.fit(image_batches(12, 6), {.epochs = 2,
+                                   .verbose = 0,
+                                   .callbacks = {CSVLogger(directory + "/log.csv")},
+                                   .validation_data = image_batches(12, 6),
+                                   .validation_freq = 2});
+  std::istringstream lines(text_of("log.csv"));
+  std::string header, first, second;
+  lines >> header >> first >> second;
+  EXPECT_EQ(header, "epoch,loss,val_loss");
+  EXPECT_THAT(first, ::testing::EndsWith(",NA"));
+  EXPECT_THAT(second, ::testing::Not(HasSubstr("NA")));
+  fit({CSVLogger(directory + "/without.csv")}, 1);
+  EXPECT_THAT(text_of("without.csv"), ::testing::StartsWith("epoch,loss\n"));
+}
+
+TEST_F(CallbacksTest, TheNameSaysWhetherANumberIsToBecomeLarge) {
+  const auto is_better_larger = [](const std::string& name) {
+    return internal::Monitor("ModelCheckpoint", name, "auto").is_better(1, 0);
+  };
+  for (const char* name :
+       {"acc", "val_accuracy", "top5acc", "val_auc", "auc_1", "val_accuracy_12"}) {
+    EXPECT_TRUE(is_better_larger(name)) << name;
+  }
+  for (const char* name : {"val_loss", "val_account_loss", "accident_mae", "auc_gap",
+                           "accuracy_loss", "acc_loss_1", "1", "_1", "", "auc1_"}) {
+    EXPECT_FALSE(is_better_larger(name)) << name;
+  }
 }
 
 TEST_F(CallbacksTest, TerminateOnNaNStops) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -59,12 +60,21 @@ void CSVLogger::on_train_begin() {
   file_ = std::make_shared<UniqueFd>(open_file(filename_, options_.append));
 }
 
+void CSVLogger::set_columns(const Logs& logs) {
+  for (const auto& entry : logs) columns_.push_back(entry.first);
+  const auto is_of_validation = [](const std::string& name) { return name.starts_with("val_"); };
+  if (!params().validates || std::any_of(columns_.begin(), columns_.end(), is_of_validation))
+    return;
+  const size_t of_training = columns_.size();
+  for (size_t i = 0; i < of_training; ++i) columns_.push_back("val_" + columns_[i]);
+}
+
 void CSVLogger::on_epoch_end(int64_t epoch, Logs& logs) {
   if (file_ == nullptr) return;
   std::ostringstream lines;
   lines.precision(std::numeric_limits<double>::max_digits10);
   if (columns_.empty()) {
-    for (const auto& entry : logs) columns_.push_back(entry.first);
+    set_columns(logs);
     if (needs_header_) {
       lines << "epoch";
       for (const std::string& column : columns_) lines << options_.separator << column;

@@ -22,7 +22,8 @@ struct CSVLoggerOptions {
   bool append = false;  // to a file that is there, without another header
 };
 
-// Its columns are those of the first epoch; what later epochs lack is NA. Only the chief writes; each
+// Its columns are those of the first epoch, and where fit has validation data that this epoch makes no use
+// of (validation_freq) one of "val_" for each; what an epoch lacks is NA. Only the chief writes; each
 // line is in the file when the epoch is over. Where it cannot be written whole, since the disk is full or
 // the file as long as RLIMIT_FSIZE allows, say, training goes on without the file, which is logged.
 // Thread safety: as Callback.
@@ -43,6 +44,8 @@ class COHORT_API CSVLogger : public Callback {
   std::shared_ptr<internal::UniqueFd> file_;
   bool needs_header_ = true;
   std::vector<std::string> columns_;
+
+  void set_columns(const Logs& logs);
 };
 
 }  // namespace keras::callbacks

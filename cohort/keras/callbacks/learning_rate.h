@@ -40,6 +40,8 @@ struct ReduceLROnPlateauOptions {
   double factor = 0.1;    // in (0, 1): what the rate is multiplied by
   int64_t patience = 10;  // epochs without anything better that are waited through
   int verbose = 0;
+  // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc", a number
+  // after it apart ("auc_1").
   std::string mode = "auto";
   double min_delta = 1e-4;  // what counts as better
   int64_t cooldown = 0;     // epochs after a reduction that do not count

@@ -35,7 +35,9 @@ struct ModelCheckpointOptions {
   bool save_best_only = false;
   // As ModelHandle::save_weights. Else as ModelHandle::save: models::load_model makes the model again.
   bool save_weights_only = false;
-  std::string mode = "auto";  // "min", "max", or by the name of `monitor`
+  // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc", a number
+  // after it apart ("auc_1").
+  std::string mode = "auto";
   SaveFreq save_freq = "epoch";
   // `monitor` must be better than this at first.
   std::optional<double> initial_value_threshold = std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -9,6 +10,21 @@
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
+namespace {
+
+// "auc" of "auc_1": a second metric of one name gets a number.
+std::string_view without_number(std::string_view name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  const bool is_numbered = end != name.npos && end + 1 < name.size() && name[end] == '_';
+  return is_numbered ? name.substr(0, end) : name;
+}
+
+bool is_better_larger(std::string_view name) {
+  name = without_number(name);
+  return name.ends_with("acc") || name.ends_with("accuracy") || name.ends_with("auc");
+}
+
+}  // namespace
 
 Monitor::Monitor(const char* callback, std::string name, const std::string& mode, double min_delta)
     : callback_(callback), name_(std::move(name)), min_delta_(std::abs(min_delta)) {
@@ -16,8 +32,7 @@ Monitor::Monitor(const char* callback, std::string name, const std::string& mode
     throw InvalidArgumentError(
         str(callback, ": mode is ", quoted(mode), "; it is 'min', 'max' or 'auto'"));
   }
-  const auto has = [&](const char* part) { return name_.find(part) != std::string::npos; };
-  larger_ = mode == "max" || (mode == "auto" && (has("acc") || has("auc")));
+  larger_ = mode == "max" || (mode == "auto" && is_better_larger(name_));
 }
 
 std::optional<double> Monitor::read(const keras::Logs& logs) const {

@@ -12,7 +12,8 @@ namespace cohort::internal {
 // Thread safety: none.
 class COHORT_API Monitor {
  public:
-  // mode: "min", "max", or "auto", which is "max" for accuracies and "auc".
+  // mode: "min", "max", or "auto", which is "max" for names that end in "acc", "accuracy" or "auc",
+  // or in one of them and a number ("auc_1").
   // Errors: InvalidArgument (another mode; names the callback).
   Monitor(const char* callback, std::string name, const std::string& mode, double min_delta = 0);
 

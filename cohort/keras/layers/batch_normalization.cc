@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/var_mean.h>
 #include <ATen/ops/where.h>
 #include <c10/util/accumulate.h>
@@ -148,10 +149,16 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
 
   static Tensor value_or_none(const Variable& weight) { return weight ? weight.value() : Tensor(); }
 
+  // Gradients of gradients of libtorch's kernel need one.
+  Tensor gamma_or_ones(const Tensor& like) const {
+    if (gamma_ || !at::GradMode::is_enabled()) return value_or_none(gamma_);
+    return at::ones_like(like);
+  }
+
   // libtorch's kernels take channels after the batch, and divide by zero where there is nothing.
   Tensor normalize(const Tensor& x, const Tensor& mean, const Tensor& variance) const {
     if (x.numel() == 0) return scaled(x);
-    return std::get<0>(at::native_batch_norm(x.movedim(axis_, 1), value_or_none(gamma_),
+    return std::get<0>(at::native_batch_norm(x.movedim(axis_, 1), gamma_or_ones(mean),
                                              value_or_none(beta_), mean, variance,
                                              /*training=*/false, /*momentum=*/0, options_.epsilon))
         .movedim(1, axis_);

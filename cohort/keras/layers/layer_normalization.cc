@@ -62,8 +62,13 @@ class LayerNormalizationImpl final : public Layer {
                                        " is no axis of features of an input of rank ", rank));
       }
     }
+    Shape weights;  // in the order in which the axes were given, as in Keras
+    for (const int64_t axis : axes_) weights.push_back(shape[static_cast<size_t>(axis)]);
     std::sort(axes_.begin(), axes_.end());
-    axes_.erase(std::unique(axes_.begin(), axes_.end()), axes_.end());
+    if (const auto twice = std::adjacent_find(axes_.begin(), axes_.end()); twice != axes_.end()) {
+      throw InvalidArgumentError(str("layer '", name(), "': axis names axis ", *twice,
+                                     " of an input of rank ", rank, " twice"));
+    }
     broadcast_.assign(shape.size(), 1);
     for (const int64_t axis : axes_) {
       sizes_.push_back(shape[static_cast<size_t>(axis)]);
@@ -72,12 +77,12 @@ class LayerNormalizationImpl final : public Layer {
     if (axes_.back() == rank - 1) input_spec().last_dim = sizes_.back();
     if (options_.scale) {
       gamma_ = add_weight(
-          "gamma", sizes_,
+          "gamma", weights,
           {.initializer = options_.gamma_initializer, .regularizer = options_.gamma_regularizer});
     }
     if (options_.center) {
       beta_ = add_weight(
-          "beta", sizes_,
+          "beta", weights,
           {.initializer = options_.beta_initializer, .regularizer = options_.beta_regularizer});
     }
   }
@@ -87,7 +92,8 @@ class LayerNormalizationImpl final : public Layer {
     const Tensor gamma = gamma_ ? gamma_.value() : Tensor();
     const Tensor beta = beta_ ? beta_.value() : Tensor();
     if (axes_.front() == x.dim() - static_cast<int64_t>(axes_.size())) {
-      return internal::keep_mask(input, at::layer_norm(x, sizes_, gamma, beta, options_.epsilon));
+      return internal::keep_mask(
+          input, at::layer_norm(x, sizes_, along_axes(gamma), along_axes(beta), options_.epsilon));
     }
     const auto [variance, mean] = at::var_mean(x, axes_, /*unbiased=*/false, /*keepdim=*/true);
     Tensor output = (x - mean) * (variance + options_.epsilon).rsqrt();
@@ -97,6 +103,11 @@ class LayerNormalizationImpl final : public Layer {
   }
 
  private:
+  // As Keras, which reads the weights of axes in another order in the order of the input's.
+  Tensor along_axes(const Tensor& weight) const {
+    return weight.defined() && weight.sizes() != sizes_ ? weight.reshape(sizes_) : weight;
+  }
+
   LayerNormalizationOptions options_;
   std::vector<int64_t> axes_;       // ascending
   std::vector<int64_t> sizes_;      // along them

@@ -27,10 +27,11 @@ struct LayerNormalizationOptions {
   std::string name = "";
 };
 
-// Shapes: [batch, ..], floating -> the same. Weights: "gamma" and "beta", of the sizes of `axis`.
+// Shapes: [batch, ..], floating -> the same. Weights: "gamma" and "beta", of the sizes of `axis`,
+// in its order. Keras, too, uses those of {3, 1} along 1 and 3 as they lie in memory.
 class COHORT_API LayerNormalization : public LayerHandle {
  public:
-  // Errors: InvalidArgument (epsilon).
+  // Errors: InvalidArgument (epsilon; of its build, an axis that the input does not have, or twice).
   explicit LayerNormalization(LayerNormalizationOptions options = {});
 };
 

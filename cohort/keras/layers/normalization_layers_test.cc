@@ -17,6 +17,7 @@
 #include "cohort/keras/sequential.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/random.h"
 #include "cohort/train/checkpoint.h"
 
 namespace cohort::keras::layers {
@@ -56,6 +57,23 @@ TEST(BatchNormalization, GradientsAreOfTheAveragesOfTheirCall) {
   layer(x, kTraining);
   EXPECT_THAT(elements(tape.gradient(y.sum(), x)),
               Pointwise(DoubleNear(1e-5), {1.0, 1 / std::sqrt(50.5), 1.0, 1 / std::sqrt(50.5)}));
+}
+
+TEST(BatchNormalization, HasGradientsOfGradientsOutsideOfTraining) {
+  for (const bool scale : {true, false}) {
+    for (const bool center : {true, false}) {
+      const BatchNormalization layer({.epsilon = 0, .center = center, .scale = scale});
+      const Tensor x = numbers({1, 2, 3, 4}, {2, 2});
+      GradientTape outer({.persistent = true});
+      outer.watch(x);
+      GradientTape inner({.persistent = true});
+      inner.watch(x);
+      const Tensor cubes = layer(x).pow(3).sum();  // the averages are 0 and 1
+      const Tensor slope = inner.gradient(cubes, x);
+      EXPECT_THAT(elements(outer.gradient(slope.sum(), x)),
+                  Pointwise(DoubleNear(1e-5), {6, 12, 18, 24}));
+    }
+  }
 }
 
 TEST(BatchNormalization, WhatIsNotTrainableDoesNotMove) {
@@ -208,11 +226,34 @@ TEST(LayerNormalization, TakesAxesThatDoNotEndTheShape) {
   EXPECT_THAT(elements(layer(x)), Pointwise(DoubleNear(1e-5), {-1, -1, 1, 1}));
   const LayerNormalization both({.axis = {2, 1}});
   EXPECT_THAT(both(at::ones({2, 3, 4})).sizes(), ElementsAre(2, 3, 4));
-  EXPECT_THAT(both.get_weights()[0].sizes(), ElementsAre(3, 4));
+  EXPECT_THAT(both.get_weights()[0].sizes(), ElementsAre(4, 3));  // as in Keras
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
+                LayerNormalization({.axis = {1, -2}})(at::ones({2, 3, 4}));
+              }),
+              HasSubstr("axis 1 of an input of rank 3 twice"));
   EXPECT_THAT(thrown<InvalidArgumentError>([] {
                 LayerNormalization({.axis = {3}})(at::ones({2, 3}));
               }),
               HasSubstr("axis 3"));
+}
+
+// It does not transpose them.
+TEST(LayerNormalization, UsesWeightsOfAxesInAnotherOrderAsKeras) {
+  // ends: whether the axes are the last ones
+  for (const bool ends : {false, true}) {
+    const LayerNormalization sorted(
+        {.axis = ends ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{1, 3}});
+    const LayerNormalization turned(
+        {.axis = ends ? std::vector<int64_t>{3, 2} : std::vector<int64_t>{3, 1}});
+    const Tensor x = random::normal({2, 3, 4, 5});
+    sorted(x);
+    turned(x);
+    const Tensor gamma = random::normal({ends ? 4 : 3, 5}),
+                 beta = random::normal({ends ? 4 : 3, 5});
+    sorted.set_weights({gamma, beta});
+    turned.set_weights({gamma.reshape({5, -1}), beta.reshape({5, -1})});
+    EXPECT_EQ(elements(turned(x)), elements(sorted(x)));
+  }
 }
 
 TEST(Normalization, LearnsFromADatasetWhatItLearnsFromTheWhole) {

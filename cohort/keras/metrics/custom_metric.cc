@@ -36,13 +36,17 @@ CustomMetric::CustomMetric(const CustomMetricOptions& options)
                                              shape = options.shape](
                                                 internal::MetricState& state, const Tensor& y_true,
                                                 const Tensor& y_pred, const Tensor& sample_weight) {
-        const std::vector<Tensor> parts = update(y_true, y_pred, sample_weight);
+        std::vector<Tensor> parts = update(y_true, y_pred, sample_weight);
         if (parts.size() != sums.size()) {
           throw InvalidArgumentError(str("metric ", quoted(state.name()), ": update returned ",
                                          parts.size(), " tensors for ", sums.size(), " sums"));
         }
         for (size_t i = 0; i < parts.size(); ++i) {
-          if (parts[i].defined() && parts[i].sizes() == shape) continue;
+          if (parts[i].defined() && parts[i].sizes() == shape) {
+            // As 0: sums of -0 look as if nothing had been added.
+            if (!internal::number_on_host(parts[i])) parts[i] = parts[i] + 0;
+            continue;
+          }
           throw InvalidArgumentError(str("metric ", quoted(state.name()), ": update returned ",
                                          internal::describe(parts[i]), " for the sum ",
                                          quoted(sums[i]), ", which has the shape ",

@@ -90,6 +90,12 @@ bool added_outside_of_steps(const Variable& target, const Delta& delta) {
   return true;
 }
 
+// -0 is added as 0: a sum of it is not one to which nothing was added.
+void add_number(const Variable& target, double number) {
+  number += 0.0;
+  if (!added_outside_of_steps(target, number)) target.assign_add(number);
+}
+
 }  // namespace
 
 MetricState::MetricState(Options options)
@@ -128,11 +134,10 @@ std::vector<train::TrackableChild> MetricState::checkpoint_children() {
 void MetricState::add(at::ArrayRef<Tensor> deltas) {
   const std::vector<Variable>& targets = variables();
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (added_outside_of_steps(targets[i], deltas[i])) continue;
     const auto number = options_.shape.empty() ? number_on_host(deltas[i]) : std::nullopt;
     if (number) {
-      targets[i].assign_add(*number);
-    } else {
+      add_number(targets[i], *number);
+    } else if (!added_outside_of_steps(targets[i], deltas[i])) {
       targets[i].assign_add(deltas[i].to(dtype_));
     }
   }
@@ -140,9 +145,7 @@ void MetricState::add(at::ArrayRef<Tensor> deltas) {
 
 void MetricState::add_numbers(at::ArrayRef<double> deltas) {
   const std::vector<Variable>& targets = variables();
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (!added_outside_of_steps(targets[i], deltas[i])) targets[i].assign_add(deltas[i]);
-  }
+  for (size_t i = 0; i < targets.size(); ++i) add_number(targets[i], deltas[i]);
 }
 
 std::vector<Tensor> MetricState::values() {

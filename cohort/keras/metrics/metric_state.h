@@ -39,7 +39,8 @@ class MetricState final : public train::Trackable {
   // How the metric was made; no class: a function of the program.
   std::string class_name;
   keras::Config config;
-  // Adds to the calling replica's tensors, in their order.
+  // Adds to the calling replica's tensors, in their order. Tensors that are -0 everywhere do not count; numbers
+  // in the host's memory do.
   void add(at::ArrayRef<Tensor> deltas);
   // The same of numbers, where each tensor is a scalar.
   void add_numbers(at::ArrayRef<double> deltas);

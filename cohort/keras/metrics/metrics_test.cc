@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
+#include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/testing_keras.h"
 
 namespace cohort::keras::metrics {
@@ -303,6 +305,34 @@ TEST(Metrics, ResultsWithoutDataAreNotBelowZero) {
   sum.reset_state();
   EXPECT_FALSE(sign());
   EXPECT_EQ(result(sum), 0);
+}
+
+// Of the result without data nothing is reported.
+TEST(Metrics, UpdatesOfMinusZeroCount) {
+  const auto counts = [](const Metric& metric) {
+    return dynamic_cast<internal::MetricState&>(*metric.trackable()).result_if_any().has_value();
+  };
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, std::vector<int64_t>{2}}) {
+    for (const DType dtype : {float32, float64}) {
+      const CustomMetric lowest(
+          {.name = "lowest",
+           .sums = {"a", "b"},
+           .update =
+               [&](const Tensor&, const Tensor&, const Tensor&) {
+                 return std::vector<Tensor>(2, at::full(shape, -0.0, dtype));
+               },
+           .result = [](const std::vector<Tensor>& sums) { return sums[0].sum(); },
+           .shape = shape});
+      EXPECT_FALSE(counts(lowest));
+      lowest.update_state(numbers({1}), numbers({1}));
+      EXPECT_TRUE(counts(lowest));
+      lowest.reset_state();
+      EXPECT_FALSE(counts(lowest));
+    }
+  }
+  const Sum sum;
+  sum.update_state(at::full({}, -0.0F));
+  EXPECT_TRUE(counts(sum));
 }
 
 TEST(CustomMetric, RefusesWhatDoesNotFit) {

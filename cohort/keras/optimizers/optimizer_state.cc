@@ -436,7 +436,10 @@ std::vector<train::TrackableChild> OptimizerState::checkpoint_children() {
     children.push_back({kScheduledRate, &scheduled_learning_rate_});
   }
   for (train::TrackableChild& list : checkpoint_slots_.lists()) children.push_back(std::move(list));
-  for (const auto& [name, number] : derived_numbers_) children.push_back({name, number.get()});
+  // Keras makes them with the slots, so that a checkpoint before the first step has none.
+  for (const auto& [name, number] : derived_numbers_) {
+    children.push_back({name, number.get(), /*may_be_missing=*/true});
+  }
   if (accumulator_ != nullptr) {
     children.push_back({kAccumulatedSums, accumulator_.get()});
   }

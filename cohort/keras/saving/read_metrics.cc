@@ -84,10 +84,10 @@ PredictionMetric make_read_auc(FieldReader& field) {
   field("num_labels", num_labels);
   bool multi_label = false;
   field("multi_label", multi_label);
-  // Keras writes the thresholds with one below 0 and one above 1, which are added here.
+  // Those below 0 and above 1 that Keras adds to them are added here, too.
   if (thresholds) {
     for (const double threshold : *thresholds) {
-      if (threshold > 0 && threshold < 1) options.thresholds.push_back(threshold);
+      if (threshold >= 0 && threshold <= 1) options.thresholds.push_back(threshold);
     }
   }
   if (label_weights) options.label_weights = *label_weights;

@@ -110,6 +110,7 @@ TEST(SavedModel, EveryLossMetricAndOptimizerIsMadeAgain) {
                      metrics::Precision({.thresholds = {0.25}, .class_id = 1}),
                      metrics::Recall({.top_k = 1}), metrics::FalsePositives(),
                      metrics::AUC({.curve = metrics::Curve::PR, .num_labels = 2}),
+                     metrics::AUC({.thresholds = {0, 0.25, 1}, .name = "of_all"}),
                      metrics::CosineSimilarity(),
                      metrics::BinaryCrossentropy({.from_logits = true})}});
   keeps({.loss = "mse",

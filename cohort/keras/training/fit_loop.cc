@@ -111,7 +111,8 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
   callbacks_.set_model(handle_);
   callbacks_.set_params({.epochs = options.epochs,
                          .steps = expected_steps(steps_, *state_.input),
-                         .verbose = verbose});
+                         .verbose = verbose,
+                         .validates = validation_data_.has_value()});
   outer_ = std::exchange(training_.fit, &state_);
   outer_stop_ = std::exchange(training_.stop, false);
 }
