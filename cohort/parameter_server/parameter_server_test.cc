@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
 #include "cohort/cluster/server.h"
@@ -317,6 +318,13 @@ TEST(ParameterServer, LibtorchsErrorsInAFunctionAreShortAndTyped) {
   const auto result = coordinator.schedule(undefined);
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { result.fetch(); }),
               ::testing::AllOf(HasSubstr("undefined"), ::testing::Not(HasSubstr("frame"))));
+  EXPECT_THROW(coordinator.join(), InvalidArgumentError);  // else the next call throws it
+  const auto beyond = strategy.function(
+      "beyond", [] { return at::ones({2}).index_select(0, at::full({1}, 5, int64)); });
+  const std::string text =
+      thrown<InvalidArgumentError>([&] { coordinator.schedule(beyond).fetch(); });
+  EXPECT_THAT(text, ::testing::StartsWith("'beyond' on worker 0: "));
+  EXPECT_EQ(text.find("beyond"), text.rfind("beyond")) << text;
 }
 
 // Where the original warns, or refuses: there is nothing to warn of.

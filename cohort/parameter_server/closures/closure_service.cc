@@ -346,9 +346,11 @@ void ClosureService::check_defined(const Structure& result, const std::string& f
 
 rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosure& closure) const {
   try {
-    return with_typed_errors(closure.function.c_str(), [&] {
+    // The coordinator names the function.
+    return with_typed_errors("", [&] {
       Structure result = call(core, closure.function, arguments_of(closure));
       check_defined(result, closure.function);
+      // While the answer is still being sent, the worker's next function may write to what something else holds, too.
       return to_message(unshared(std::move(result)));
     });
   } catch (const CancelledError& error) {
