@@ -62,22 +62,10 @@ std::exception_ptr error_of_input(const std::string& function, const std::except
       error.task, {.phase = kClosureInput});
 }
 
-// As it is now: while the answer is still being sent, the worker's next function may write to tensors that something else
-// holds, too.
-Structure unshared(Structure value) {
-  return value.map([](const Leaf& leaf) -> Leaf {
-    if (!leaf.is_tensor() || !leaf.tensor().has_storage()) return leaf;
-    const Tensor& tensor = leaf.tensor();
-    const bool is_shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
-    if (!is_shared) return leaf;
-    return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false,
-                              /*copy=*/true);
-  });
-}
-
 }  // namespace
 
-ClosureService::ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence)
+ClosureService::ClosureService(const train::ClusterSpec& cluster, TaskId self,
+                               std::shared_ptr<CoordinatorFence> fence)
     : self_(std::move(self)),
       fence_(std::move(fence)),
       generator_(self_.index),
