@@ -69,7 +69,7 @@ ClosureService::ClosureService(const train::ClusterSpec& cluster, TaskId self,
     : self_(std::move(self)),
       fence_(std::move(fence)),
       generator_(self_.index),
-      figures_(self_),
+      figures_(cluster, self_),
       pool_("closures", 1) {
   // What an earlier coordinator's program had here goes.
   fence_->on_new_generation([this](int64_t) { pool_.schedule([this] { inputs_.clear(); }); });
