@@ -186,7 +186,15 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
     }
   }
   for (size_t i = 0; i < sums.size(); ++i) {
-    if (sums[i].defined()) push_one(i, owned(sums[i]), step);
+    if (!sums[i].defined()) continue;
+    const Tensor gradient = owned(sums[i]);
+    push_one(i, gradient, step);
+    core_->step().add({.variable = variables_[i],
+                       .slots = slots_[i],
+                       .gradient = gradient,
+                       .rule = shared_rule(step.rule),
+                       .learning_rate = step.learning_rate,
+                       .iteration = step.iteration});
   }
   return result;
 }
