@@ -47,11 +47,12 @@ std::shared_ptr<void> attach_to_servers(std::weak_ptr<void> owner,
           }};
 }
 
-bool with_server(const TaskId& task, const std::function<void(ServerCore&)>& use) {
+bool with_server(const train::ClusterSpec& cluster, const TaskId& task,
+                 const std::function<void(ServerCore&)>& use) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   for (ServerCore* server : all.servers) {
-    if (server->task() != task) continue;
+    if (server->task() != task || server->cluster_spec() != cluster) continue;
     use(*server);
     return true;
   }

@@ -20,8 +20,10 @@ class ServerCore;
 [[nodiscard]] std::shared_ptr<void> attach_to_servers(std::weak_ptr<void> owner,
                                                       std::function<void(ServerCore&)> attach);
 
-// Calls `use` with the server of this task, which cannot end meanwhile; returns whether there is one.
-bool with_server(const TaskId& task, const std::function<void(ServerCore&)>& use);
+// Calls `use` with this process's server of this task of the cluster, which cannot end meanwhile; returns whether there is
+// one. Several clusters of one process have tasks of the same name.
+bool with_server(const train::ClusterSpec& cluster, const TaskId& task,
+                 const std::function<void(ServerCore&)>& use);
 
 // Whether the server with this incarnation is one of this process, which the calling thread has made and
 // nobody has asked to end: so it will not end while that thread waits.

@@ -27,7 +27,8 @@ std::string libtorch_message(const c10::Error& error) {
 }
 
 void throw_libtorch_error(const c10::Error& error, const std::string& context) {
-  const std::string message = context + ": " + libtorch_message(error);
+  const std::string own = libtorch_message(error);
+  const std::string message = context.empty() ? own : context + ": " + own;
   const std::string_view text = error.what_without_backtrace();
   if (text.find("allocate memory") != std::string_view::npos ||
       text.find("out of memory") != std::string_view::npos) {

@@ -201,6 +201,18 @@ void check_sendable(const Leaf& leaf, const std::string& what) {
       str(what, " has dtype ", dtype_name(tensor.scalar_type()), ", which cannot be sent"));
 }
 
+Structure unshared(Structure structure) {
+  return structure.map([](const Leaf& leaf) -> Leaf {
+    if (!leaf.is_tensor() || !leaf.tensor().defined() || !leaf.tensor().has_storage()) return leaf;
+    const Tensor& tensor = leaf.tensor();
+    const bool is_own = tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
+                        tensor.storage().resizable();  // else the memory is not libtorch's
+    if (is_own) return leaf;
+    return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false,
+                              /*copy=*/true);
+  });
+}
+
 rpc::Message to_message(const Structure& structure) {
   rpc::Message message;
   message.control = Writer(message).node(structure, "");

@@ -17,6 +17,10 @@ void check_sendable(const Leaf& leaf, const std::string& what);
 // Tensors of other devices are copied to the CPU. Errors: those of check_sendable; names the leaf.
 rpc::Message to_message(const Structure& structure);
 
+// The structure as it is now: tensors of which somebody else has the memory, and may write to it before they are sent, are
+// copied to the CPU, without what tapes have recorded of them. Others, such as temporaries, are the same tensors.
+Structure unshared(Structure structure);
+
 // Errors: DataLoss (these are not the fields of a structure), InvalidArgument (a tensor's bytes are not
 // as many as its header says; too deep); the text begins with `what`.
 Structure to_structure(const rpc::Message& message, std::string_view what);

@@ -9,12 +9,14 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
+#include "cohort/ops/scaled.h"
 
 namespace cohort {
 namespace {
 
 using internal::describe;
 using internal::libtorch_call;
+using internal::scaled;
 using internal::str;
 
 Tensor sum_of_squares(const char* what, const Tensor& tensor) {
@@ -58,7 +60,7 @@ std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::vector<Ten
     const Tensor scale = clip_norm / norm.clamp_min(clip_norm) + (norm - norm);
     std::vector<Tensor> clipped;
     for (const Tensor& tensor : tensors) {
-      clipped.push_back(tensor.defined() ? tensor * scale.to(tensor.scalar_type()) : tensor);
+      clipped.push_back(tensor.defined() ? scaled(tensor, scale.to(tensor.scalar_type())) : tensor);
     }
     return std::pair(std::move(clipped), norm);
   });
@@ -71,7 +73,7 @@ Tensor clip_by_norm(const Tensor& tensor, double clip_norm) {
     // The root of 0 has no gradient, but clipping does: a tensor of zeros stays as it is.
     const Tensor none = squares == 0;
     const Tensor norm = squares.masked_fill(none, 1).sqrt().masked_fill(none, 0);
-    return tensor * (clip_norm / norm.clamp_min(clip_norm));
+    return scaled(tensor, clip_norm / norm.clamp_min(clip_norm));
   });
 }
 

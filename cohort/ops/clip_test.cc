@@ -1,5 +1,7 @@
 #include "cohort/ops/clip.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,6 +29,17 @@ TEST(Clip, ByGlobalNorm) {
   EXPECT_TRUE(
       clip_by_global_norm(gradients, 1, constant(2.)).first[0].allclose(constant({1.5, 0.})));
   EXPECT_TRUE(clip_by_norm(constant({3., 4.}), 0.5).allclose(constant({0.3, 0.4})));
+}
+
+// libtorch 1.13 drops the shape of its rows when it multiplies it.
+TEST(Clip, ASparseGradientWithoutRowsKeepsItsForm) {
+  const Tensor none = at::sparse_coo_tensor(at::empty({1, 0}, int64), at::empty({0, 2}), {5, 2});
+  for (const Tensor& clipped :
+       {clip_by_global_norm({constant({3., 4.}), none}, 1).first[1], clip_by_norm(none, 1)}) {
+    EXPECT_EQ(clipped.sparse_dim(), 1);
+    EXPECT_EQ(clipped._values().sizes(), at::IntArrayRef({0, 2}));
+    EXPECT_EQ(clipped.sizes(), none.sizes());
+  }
 }
 
 TEST(Clip, AGlobalNormThatIsNotFiniteMakesAllNaN) {

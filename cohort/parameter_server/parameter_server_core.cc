@@ -158,11 +158,11 @@ void ParameterServerCore::serve(ServerCore& server) {
     // Another program begins: with variables of its own, and with versions that no worker has seen.
     fence->on_new_generation(
         [store](int64_t generation) { store->clear(generation << kSessionNumberBits); });
-    const auto service = std::make_shared<StoreService>(task, store, fence);
+    const auto service = std::make_shared<StoreService>(setup_.cluster, task, store, fence);
     server.add(service);
     server.keep<ServedTask>(service);
   } else {
-    const auto closures = std::make_shared<ClosureService>(task, fence);
+    const auto closures = std::make_shared<ClosureService>(setup_.cluster, task, fence);
     closures->add(self());
     server.add(closures);
     server.keep<ServedTask>(closures);
@@ -237,7 +237,8 @@ std::shared_ptr<rpc::Channel> ParameterServerCore::channel(const TaskId& task) c
   const Task& current = Task::current();
   std::shared_ptr<rpc::Channel> found;
   const auto take = [&](ServerCore& server) { found = server.channel(task); };
-  if (current.job() == kWorker && with_server({current.job(), current.index()}, take)) return found;
+  const TaskId self{current.job(), current.index()};
+  if (current.job() == kWorker && with_server(setup_.cluster, self, take)) return found;
   if (setup_.server != nullptr) return setup_.server->core().channel(task);
   if (own_server_ != nullptr) return own_server_->core().channel(task);
   if (channels_ != nullptr) return channels_->channel(task, address_of(setup_.cluster, task));
@@ -349,7 +350,7 @@ std::shared_ptr<const void> ParameterServerCore::hold_input(const std::string& n
 bool ParameterServerCore::workers_are_here() const {
   if (setup_.server != nullptr) return false;
   for (int i = 0; i < num_workers_; ++i) {
-    if (with_server({kWorker, i}, [](ServerCore&) {})) return true;
+    if (with_server(setup_.cluster, {kWorker, i}, [](ServerCore&) {})) return true;
   }
   return false;
 }

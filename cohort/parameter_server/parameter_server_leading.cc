@@ -128,11 +128,9 @@ std::string ParameterServerCore::end_functions(SessionId below,
                                                std::chrono::steady_clock::time_point deadline) {
   functions_in_use_.refuse_below(below);
   for (int worker = 0; worker < num_workers_; ++worker) {
-    with_server({kWorker, worker}, [&](ServerCore& server) {
+    with_server(setup_.cluster, {kWorker, worker}, [&](ServerCore& server) {
       auto* const served = server.kept<ServedTask>();
-      if (served != nullptr && server.cluster_spec() == setup_.cluster) {
-        served->drop_inputs_below(below);
-      }
+      if (served != nullptr) served->drop_inputs_below(below);
     });
   }
   return functions_in_use_.wait_for_end(below, deadline);

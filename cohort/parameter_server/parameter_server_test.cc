@@ -10,9 +10,12 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
 #include "cohort/cluster/server.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/lookup/static_hash_table.h"
@@ -317,6 +320,47 @@ TEST(ParameterServer, LibtorchsErrorsInAFunctionAreShortAndTyped) {
   const auto result = coordinator.schedule(undefined);
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { result.fetch(); }),
               ::testing::AllOf(HasSubstr("undefined"), ::testing::Not(HasSubstr("frame"))));
+  EXPECT_THROW(coordinator.join(), InvalidArgumentError);  // else the next call throws it
+  const auto beyond = strategy.function(
+      "beyond", [] { return at::ones({2}).index_select(0, at::full({1}, 5, int64)); });
+  const std::string text =
+      thrown<InvalidArgumentError>([&] { coordinator.schedule(beyond).fetch(); });
+  EXPECT_THAT(text, ::testing::StartsWith("'beyond' on worker 0: "));
+  EXPECT_EQ(text.find("beyond"), text.rfind("beyond")) << text;
+}
+
+// Their tasks have the same names.
+TEST(ParameterServer, TwoClustersOfOneProcessHaveNothingInCommon) {
+  TestingCluster first(1, 1), second(1, 1);
+  std::vector<std::unique_ptr<ParameterServerStrategy>> strategies;
+  for (const auto* cluster : {&first, &second}) {
+    strategies.push_back(std::make_unique<ParameterServerStrategy>(cluster->resolver()));
+  }
+  std::vector<Variable> variables;
+  for (const auto& strategy : strategies) {
+    const auto scope = strategy->scope();
+    variables.emplace_back(at::zeros({2}), distribute::VariableOptions{.name = "v"});
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    const ClusterCoordinator coordinator(*strategies[i]);
+    for (int step = 0; step < 5; ++step) {
+      coordinator.schedule(
+          [&, i] { strategies[i]->run([&] { variables[i].assign_add(at::full({2}, i + 1.f)); }); });
+    }
+    coordinator.join();
+  }
+  EXPECT_TRUE(at::equal(variables[0].value(), at::full({2}, 5.f)));
+  EXPECT_TRUE(at::equal(variables[1].value(), at::full({2}, 10.f)));
+}
+
+TEST(ParameterServer, AServerIsFoundByItsClusterToo) {
+  const internal::FreePorts ports = internal::pick_free_ports(2);
+  const std::string host = "127.0.0.1:";
+  const train::ClusterSpec elsewhere(
+      {{"worker", {host + std::to_string(ports[0])}}, {"ps", {host + std::to_string(ports[1])}}});
+  const TestingCluster own(1, 1);
+  EXPECT_TRUE(internal::with_server(own.spec(), TaskId{"worker", 0}, [](internal::ServerCore&) {}));
+  EXPECT_FALSE(internal::with_server(elsewhere, TaskId{"worker", 0}, [](internal::ServerCore&) {}));
 }
 
 // Where the original warns, or refuses: there is nothing to warn of.

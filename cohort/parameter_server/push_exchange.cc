@@ -1,12 +1,14 @@
 #include "cohort/parameter_server/push_exchange.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "cohort/core/contiguous_elements.h"
+#include "cohort/ops/scaled.h"
 #include "cohort/optim/make_rule.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
@@ -27,6 +29,15 @@ size_t local_id(const ReplicaContext& replica) {
   return static_cast<size_t>(replica.local_replica_id());
 }
 
+// Of what libtorch computes from a gradient without rows, which forgets of what shape they would be.
+Tensor without_rows(const ServedVariable& variable) {
+  std::vector<int64_t> rows = variable.shape().vec();
+  rows[0] = 0;
+  return at::sparse_coo_tensor(at::empty({1, 0}, int64),
+                               at::empty(rows, at::dtype(variable.dtype())), variable.shape())
+      .coalesce();
+}
+
 // Detached, on the host, of the variable's form; sparse ones coalesced, so that rows ascend and none
 // comes twice.
 Tensor usable(const Tensor& gradient, const ServedVariable& variable, int replica) {
@@ -38,6 +49,7 @@ Tensor usable(const Tensor& gradient, const ServedVariable& variable, int replic
   }
   const Tensor own = gradient.detach().cpu();
   if (own.layout() == at::kStrided) return contiguous_elements(own);
+  if (own._nnz() == 0 && own.dim() > 0) return without_rows(variable);
   if (own.sparse_dim() != 1) return own.to_dense();
   return own.coalesce();
 }
@@ -131,9 +143,13 @@ Tensor PushExchange::sum(const Gradients& all, size_t target, bool aggregate) co
     } else if (is_sparse(total) != is_sparse(gradient)) {
       total = (is_sparse(total) ? total.to_dense() : total) +
               (is_sparse(gradient) ? gradient.to_dense() : gradient);
+    } else if (is_sparse(total)) {
+      if (total._nnz() == 0)
+        total = gradient;
+      else if (gradient._nnz() != 0)
+        total = (total + gradient).coalesce();
     } else {
       total = total + gradient;
-      if (is_sparse(total)) total = total.coalesce();
     }
     if (!aggregate) break;
   }
@@ -155,7 +171,7 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
       squares += of_target;
       if (step.clipnorm == 0) continue;
       const double factor = clip_factor(std::sqrt(of_target), step.clipnorm);
-      if (factor != 1) one = one * factor;
+      if (factor != 1) one = scaled(one, factor);
     }
     result.global_norm = std::sqrt(squares);
     if (step.skip_not_finite && !std::isfinite(squares)) {
@@ -166,11 +182,19 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
                               ? 1
                               : global_clip_factor(result.global_norm, step.global_clipnorm);
     for (Tensor& one : sums) {
-      if (factor != 1 && one.defined()) one = one * factor;
+      if (factor != 1 && one.defined()) one = scaled(one, factor);
     }
   }
   for (size_t i = 0; i < sums.size(); ++i) {
-    if (sums[i].defined()) push_one(i, owned(sums[i]), step);
+    if (!sums[i].defined()) continue;
+    const Tensor gradient = owned(sums[i]);
+    push_one(i, gradient, step);
+    core_->step().add({.variable = variables_[i],
+                       .slots = slots_[i],
+                       .gradient = gradient,
+                       .rule = shared_rule(step.rule),
+                       .learning_rate = step.learning_rate,
+                       .iteration = step.iteration});
   }
   return result;
 }

@@ -1,6 +1,8 @@
 #include "cohort/parameter_server/task_step.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <set>
 #include <utility>
 
 #include "cohort/parameter_server/closures/closure_context.h"
@@ -33,6 +35,45 @@ void TaskStep::add(int ps, StoreOp op) {
   ops_[index].push_back(std::move(op));
 }
 
+void TaskStep::add(StepUpdate update) {
+  const std::lock_guard lock(mutex_);
+  updates_.push_back(std::move(update));
+  has_updates_ = true;
+}
+
+std::vector<StepUpdate> TaskStep::take_updates(const ServedVariable& variable) {
+  std::set<const ServedVariable*> needed{&variable};
+  std::vector<StepUpdate> taken;
+  const std::lock_guard lock(mutex_);
+  for (size_t i = updates_.size(); i-- > 0;) {
+    StepUpdate& update = updates_[i];
+    const auto is_needed = [&](const VariablePtr& one) { return needed.contains(one.get()); };
+    if (!is_needed(update.variable) &&
+        std::none_of(update.slots.begin(), update.slots.end(), is_needed)) {
+      continue;
+    }
+    needed.insert(update.variable.get());
+    for (const VariablePtr& slot : update.slots) needed.insert(slot.get());
+    taken.push_back(std::move(update));
+    updates_.erase(updates_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::reverse(taken.begin(), taken.end());
+  return taken;
+}
+
+void TaskStep::see_updates(const ServedVariable& variable) {
+  if (!has_updates_) return;
+  const std::lock_guard others_wait(seeing_);
+  for (const StepUpdate& update : take_updates(variable)) update.variable->update_here(update);
+}
+
+void TaskStep::forget_updates() {
+  std::vector<StepUpdate> forgotten;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  forgotten.swap(updates_);
+  has_updates_ = false;
+}
+
 std::vector<TaskStep::VariablePtr> TaskStep::used_variables() {
   const std::lock_guard lock(mutex_);
   std::erase_if(used_, [](const auto& variable) { return variable.expired(); });
@@ -44,6 +85,7 @@ std::vector<TaskStep::VariablePtr> TaskStep::used_variables() {
 }
 
 void TaskStep::begin(const StoreClient& store, SessionId session) {
+  forget_updates();
   Sent sent;
   {
     const std::lock_guard lock(mutex_);
@@ -142,6 +184,7 @@ void TaskStep::apply_now(const StoreClient& store, std::vector<std::vector<Store
 }
 
 void TaskStep::end(const StoreClient& store, SessionId session) {
+  forget_updates();
   std::vector<std::vector<StoreOp>> ops;
   {
     const std::lock_guard lock(mutex_);

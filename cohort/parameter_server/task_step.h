@@ -3,6 +3,7 @@
 // in the same call, and nobody waits for its answer before that step begins.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,16 @@ namespace cohort::internal {
 struct ClosureContext;
 class ServedVariable;
 
+// An optimizer's update of a variable, which is on its way to the ps tasks when the step has ended.
+struct StepUpdate {
+  std::shared_ptr<ServedVariable> variable;
+  std::vector<std::shared_ptr<ServedVariable>> slots;  // in the rule's order
+  Tensor gradient;                                     // dense, or rows, coalesced
+  std::shared_ptr<const optim::UpdateRule> rule;
+  double learning_rate = 0;
+  int64_t iteration = 0;
+};
+
 // Thread safety: any thread, where it is not the thread of the step alone.
 class TaskStep {
  public:
@@ -24,6 +35,11 @@ class TaskStep {
   void use(const std::shared_ptr<ServedVariable>& variable);
   // To be sent after the step.
   void add(int ps, StoreOp op);
+  // What was added for the ps tasks as a whole, for this step's own eyes.
+  void add(StepUpdate update);
+  // Before the step reads or writes a variable: applies to the task's copies what updates of the step have done to it.
+  // Where there are none, as in most steps, it does nothing; else it reads the slots from the ps tasks.
+  void see_updates(const ServedVariable& variable);
 
   // Before a step: brings the used variables up to date, and forgets what a failed step left.
   // Errors: also those of the closure's push that was under way.
@@ -72,12 +88,18 @@ class TaskStep {
   // Whether the next step is likely to take what this one asks for.
   bool asks_ahead();
   StoreClient::Pull ask_ahead(Asked& asked);
+  // Those that the variable's value, or what they share with one of these, depends on, in their order.
+  std::vector<StepUpdate> take_updates(const ServedVariable& variable);
+  void forget_updates();
   // Takes what came with the last push, where it counts; leaves those of `wanted` that did not come.
   void take_ahead(const Sent& sent, SessionId session, std::vector<VariablePtr>& wanted);
 
-  mutable std::mutex mutex_;  // guards what follows
+  std::atomic<bool> has_updates_{false};  // the step has had some
+  std::mutex seeing_;                     // held while they are applied, before mutex_
+  mutable std::mutex mutex_;              // guards what follows
   std::vector<std::weak_ptr<ServedVariable>> used_;
   std::vector<std::vector<StoreOp>> ops_;  // by ps task
+  std::vector<StepUpdate> updates_;        // of this step, that its copies have not
   Sent sent_;                              // since the last step
   int passed_over_ = 0;                    // how many pushes more do not ask ahead
 };

@@ -62,26 +62,14 @@ std::exception_ptr error_of_input(const std::string& function, const std::except
       error.task, {.phase = kClosureInput});
 }
 
-// As it is now: while the answer is still being sent, the worker's next function may write to tensors that something else
-// holds, too.
-Structure unshared(Structure value) {
-  return value.map([](const Leaf& leaf) -> Leaf {
-    if (!leaf.is_tensor() || !leaf.tensor().has_storage()) return leaf;
-    const Tensor& tensor = leaf.tensor();
-    const bool is_shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
-    if (!is_shared) return leaf;
-    return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false,
-                              /*copy=*/true);
-  });
-}
-
 }  // namespace
 
-ClosureService::ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence)
+ClosureService::ClosureService(const train::ClusterSpec& cluster, TaskId self,
+                               std::shared_ptr<CoordinatorFence> fence)
     : self_(std::move(self)),
       fence_(std::move(fence)),
       generator_(self_.index),
-      figures_(self_),
+      figures_(cluster, self_),
       pool_("closures", 1) {
   // What an earlier coordinator's program had here goes.
   fence_->on_new_generation([this](int64_t) { pool_.schedule([this] { inputs_.clear(); }); });
@@ -346,9 +334,11 @@ void ClosureService::check_defined(const Structure& result, const std::string& f
 
 rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosure& closure) const {
   try {
-    return with_typed_errors(closure.function.c_str(), [&] {
+    // The coordinator names the function.
+    return with_typed_errors("", [&] {
       Structure result = call(core, closure.function, arguments_of(closure));
       check_defined(result, closure.function);
+      // While the answer is still being sent, the worker's next function may write to what something else holds, too.
       return to_message(unshared(std::move(result)));
     });
   } catch (const CancelledError& error) {

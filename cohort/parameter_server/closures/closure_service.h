@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/task_id.h"
 #include "cohort/core/thread_pool.h"
@@ -33,7 +34,8 @@ class ParameterServerCore;
 // earlier sessions, are refused.
 class ClosureService final : public rpc::Service, public ServedTask {
  public:
-  ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence);
+  ClosureService(const train::ClusterSpec& cluster, TaskId self,
+                 std::shared_ptr<CoordinatorFence> fence);
   ~ClosureService() override;
 
   // Runs closures of this strategy, too.

@@ -14,7 +14,7 @@ void FigureReporter::tick(FunctionRef<NamedFigures()> figures) {
 }
 
 void FigureReporter::tell(FunctionRef<NamedFigures()> figures) {
-  with_server(self_, [&](ServerCore& server) {
+  with_server(cluster_, self_, [&](ServerCore& server) {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> before = std::exchange(told_, {});
     for (const auto& [name, value] : figures()) {

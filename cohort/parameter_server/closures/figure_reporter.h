@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/cluster_spec.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/task_id.h"
 #include "cohort/parameter_server/closures/named_figures.h"
@@ -17,7 +18,8 @@ namespace cohort::internal {
 // Thread safety: any thread.
 class FigureReporter {
  public:
-  explicit FigureReporter(TaskId self) : self_(std::move(self)) {}
+  FigureReporter(train::ClusterSpec cluster, TaskId self)
+      : cluster_(std::move(cluster)), self_(std::move(self)) {}
 
   // Where the last time was a second ago or more: gives the figures to the server of this task, which is in
   // this process, instead of those before. One that cannot be shown (a variable's name that is no text) is
@@ -29,6 +31,7 @@ class FigureReporter {
  private:
   static constexpr std::chrono::seconds kBetween{1};
 
+  const train::ClusterSpec cluster_;
   const TaskId self_;
   std::atomic<std::chrono::steady_clock::time_point> next_{};
   std::mutex mutex_;

@@ -12,6 +12,7 @@
 #include "cohort/core/time_histogram.h"
 #include "cohort/data/nodes/shuffle_seeds.h"
 #include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/structure_message.h"
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
@@ -117,7 +118,8 @@ RemoteValue::RemoteValue(std::shared_ptr<internal::RemoteResult> result)
 Structure RemoteValue::fetch(std::chrono::milliseconds timeout) const {
   static internal::TimeHistogram& times = internal::time_histogram("remote_value_fetch");
   const internal::TimedScope timed(times);
-  return result_->get(after(timeout), "the scheduled function");
+  // The result stays as it is: for who fetches it again, and for functions that take it.
+  return internal::unshared(result_->get(after(timeout), "the scheduled function"));
 }
 
 RemoteValueStatus RemoteValue::status() const {

@@ -40,7 +40,8 @@ enum class RemoteValueStatus { NOT_READY, ABORTED, READY };
 class COHORT_API RemoteValue {
  public:
   explicit RemoteValue(std::shared_ptr<internal::RemoteResult> result);
-  // Waits. The values are copied from the worker when the function ends, so that they outlive it.
+  // Waits. The values are copied from the worker when the function ends, so that they outlive it; each call gives copies of
+  // its own, which may be written to.
   // Errors: that of the function; Cancelled (it was cancelled because of another's error, or the
   // coordinator has ended); that of schedule, join and done, where a ps task or all workers are lost;
   // DeadlineExceeded.
@@ -188,7 +189,7 @@ class COHORT_API ClusterCoordinator {
 
   // Arguments: iterators first, then tensors, numbers, strings, structures, workers' values, and results of functions
   // that were scheduled before (the function then runs once they are there; if one of them fails, it is
-  // cancelled). One structure alone is what Strategy::run makes of it: the function takes it as it is,
+  // cancelled). Values are those of the moment of the call: it copies tensors that somebody else holds. One structure alone is what Strategy::run makes of it: the function takes it as it is,
   // or its members. The function runs on some worker, at least once; what it assigns to variables takes
   // effect once: in steps, and outside of them where it makes the same assignments each time.
   // Errors: also InvalidArgument (a function that makes an input; an undefined tensor), Unimplemented (a sparse

@@ -1,4 +1,5 @@
 // What scheduled functions take: structures, results of others, and what cannot be sent.
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -122,6 +123,39 @@ TEST(CoordinatorArguments, AFunctionThatFailsIsNamedOnceToALongChainThatTakesIts
   EXPECT_THAT(thrown<CancelledError>([&] { last.fetch(seconds(20)); }),
               HasSubstr("because of one 4 functions before it"));
   coordinator.join();
+}
+
+TEST(CoordinatorArguments, TensorsAreThoseOfTheMomentOfTheCall) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  Gate gate;
+  const auto wait = strategy.function("wait", [&] { gate.pass(); });
+  const auto same = strategy.function("same", [](int64_t x) { return x; });
+  const ClusterCoordinator coordinator(strategy);
+  for (int i = 0; i < 3; ++i) coordinator.schedule(wait);  // more than a worker has at a time
+  ASSERT_TRUE(gate.wait_for(1));
+  const Tensor number = at::ones({}, int64);
+  const RemoteValue one = coordinator.schedule(same, number);
+  number.fill_(2);
+  int64_t foreign = 2;
+  const RemoteValue two = coordinator.schedule(same, at::from_blob(&foreign, {}, int64));
+  number.fill_(3);
+  foreign = 3;
+  gate.open();
+  EXPECT_EQ(fetched_number(one), 1);
+  EXPECT_EQ(fetched_number(two), 2);
+}
+
+// Each fetch is a copy.
+TEST(CoordinatorArguments, AResultStaysAsItIsWhateverIsWrittenToWhatWasFetched) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto same = strategy.function("same", [](int64_t x) { return x; });
+  const ClusterCoordinator coordinator(strategy);
+  const RemoteValue one = coordinator.schedule(same, int64_t{1});
+  one.fetch().tensor().fill_(7);
+  EXPECT_EQ(fetched_number(one), 1);
+  EXPECT_EQ(fetched_number(coordinator.schedule(same, one)), 1);
 }
 
 TEST(CoordinatorArguments, ScheduleRefusesArgumentsThatCannotBeSent) {

@@ -263,6 +263,7 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
     arguments[i].value.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
       check_sendable(leaf, str("schedule: argument [", i, "]", path, " of '", function, "'"));
     });
+    arguments[i].value = unshared(std::move(arguments[i].value));  // it is sent later
   }
   start();
   auto closure = std::make_shared<Closure>();

@@ -102,13 +102,14 @@ bool takes_a_moment(size_t method, const rpc::Message& request) {
 
 }  // namespace
 
-StoreService::StoreService(TaskId self, std::shared_ptr<VariableStore> store,
+StoreService::StoreService(const train::ClusterSpec& cluster, TaskId self,
+                           std::shared_ptr<VariableStore> store,
                            std::shared_ptr<CoordinatorFence> fence)
     : self_(std::move(self)),
       self_name_(to_string(self_)),
       store_(std::move(store)),
       fence_(std::move(fence)),
-      figures_(self_),
+      figures_(cluster, self_),
       pool_("store", std::max(4, num_usable_cores())),
       file_pool_("store files", 1) {}
 

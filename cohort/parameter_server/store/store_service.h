@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/task_id.h"
 #include "cohort/core/thread_pool.h"
@@ -22,7 +23,7 @@ namespace cohort::internal {
 // variables, or what is kept or read for them, must pass the fence.
 class StoreService final : public rpc::Service, public ServedTask {
  public:
-  StoreService(TaskId self, std::shared_ptr<VariableStore> store,
+  StoreService(const train::ClusterSpec& cluster, TaskId self, std::shared_ptr<VariableStore> store,
                std::shared_ptr<CoordinatorFence> fence);
 
   // It knows values, and no strategy.

@@ -19,7 +19,7 @@ namespace {
 // The program of a ps task makes the same calls as the coordinator's, and may look at variables between them.
 TEST(StoreService, LetsTheProgramsOfPsTasksAndEvaluatorsReadAndNothingElse) {
   const TaskId self{kPs, 0};
-  const StoreService service(self, std::make_shared<VariableStore>(),
+  const StoreService service({}, self, std::make_shared<VariableStore>(),
                              std::make_shared<CoordinatorFence>(self));
   for (const rpc::Role role : {rpc::Role::kPs, rpc::Role::kEvaluator}) {
     std::set<std::string> allowed;

@@ -7,6 +7,7 @@
 
 #include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
+#include "cohort/parameter_server/store/apply_rule.h"
 #include "cohort/parameter_server/store/locked_shards.h"
 #include "cohort/parameter_server/store/shard_form.h"
 #include "cohort/parameter_server/store/variable_store.h"
@@ -229,26 +230,7 @@ void VariableStore::run_update(const UpdateShard& update) {
   }
   Tensor& value = writable(*locked.value);
   const auto scalars = update.rule->prepare(update.learning_rate, update.iteration);
-  const Tensor gradient = contiguous_elements(update.gradient);
-  if (!update.indices.defined()) {
-    update.rule->update(scalars, {.param = value.data_ptr(),
-                                  .slots = pointers.data(),
-                                  .gradient = gradient.data_ptr(),
-                                  .size = value.numel(),
-                                  .dtype = value.scalar_type()});
-    return;
-  }
-  const Tensor indices = update.indices.contiguous();
-  const int64_t rows = value.size(0);
-  optim::update_rows(*update.rule, scalars,
-                     {.param = value.data_ptr(),
-                      .slots = pointers.data(),
-                      .num_rows = rows,
-                      .row_size = rows == 0 ? 0 : value.numel() / rows,
-                      .gradient = gradient.data_ptr(),
-                      .row_ids = indices.data_ptr<int64_t>(),
-                      .num_row_ids = indices.numel(),
-                      .dtype = value.scalar_type()});
+  apply_rule(*update.rule, scalars, value, pointers.data(), update.gradient, update.indices);
 }
 
 }  // namespace cohort::internal

@@ -1,5 +1,6 @@
 #include "cohort/parameter_server/variables/embedding_lookup.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
@@ -7,9 +8,10 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/repeat_interleave.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <utility>
 
@@ -33,6 +35,26 @@ Combiner combiner_of(const std::string& name) {
   if (name == "sqrtn") return Combiner::kSqrtn;
   throw InvalidArgumentError(
       str("no combiner is called ", internal::quoted(name), "; there are: sum, mean, sqrtn"));
+}
+
+// What a COO tensor has, by which libtorch takes a gradient only where it is known that no entry comes twice.
+class Entries : public torch::autograd::Function<Entries> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& coo) {
+    context->save_for_backward({coo._indices()});
+    context->saved_data["shape"] = coo.sizes().vec();
+    return coo._values().clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    const Tensor indices = context->get_saved_variables()[0];
+    return {
+        at::sparse_coo_tensor(indices, gradients[0], context->saved_data["shape"].toIntVector())};
+  }
+};
+
+Tensor entries_of(const Tensor& coo) {
+  return coo.requires_grad() && at::GradMode::is_enabled() ? Entries::apply(coo) : coo._values();
 }
 
 // A number for each row, to be multiplied with what rows have.
@@ -60,6 +82,9 @@ struct Bags {
   int64_t count = 0;
 };
 
+// libtorch computes in narrow dtypes, where a sum ends early: 2048 + 1 is 2048 in float16.
+DType wide(DType dtype) { return dtype == at::kHalf || dtype == at::kBFloat16 ? float32 : dtype; }
+
 Tensor add_up(const Tensor& values, const Tensor& rows, int64_t count) {
   std::vector<int64_t> shape = values.sizes().vec();
   shape[0] = count;
@@ -68,22 +93,25 @@ Tensor add_up(const Tensor& values, const Tensor& rows, int64_t count) {
 
 Tensor combined(const EmbeddingTable& table, const Bags& bags, Combiner combiner,
                 const std::optional<double>& max_norm) {
-  Tensor found = shortened(table.rows(bags.ids), max_norm);
+  const Tensor looked_up = shortened(table.rows(bags.ids), max_norm);
+  const DType dtype = looked_up.scalar_type();
+  Tensor found = looked_up.to(wide(dtype));
   const Tensor rows = bags.rows.to(found.device());
   Tensor weights;
   if (bags.weights.defined()) {
-    weights = bags.weights.to(found.options().requires_grad(false));
+    weights = bags.weights.to(found.device(), found.scalar_type());
     found = found * as_column(weights, found.dim());
   }
   const Tensor sum = add_up(found, rows, bags.count);
-  if (combiner == Combiner::kSum) return sum;
+  if (combiner == Combiner::kSum) return sum.to(dtype);
   if (!weights.defined()) weights = at::ones({found.size(0)}, found.options().requires_grad(false));
-  const Tensor total = combiner == Combiner::kMean
-                           ? add_up(weights, rows, bags.count)
-                           : add_up(weights.square(), rows, bags.count).sqrt();
-  const Tensor divisor = at::where(total == 0, at::ones({}, total.options()), total);
-  const Tensor quotient = sum / as_column(divisor, sum.dim());
-  return at::where(as_column(total == 0, sum.dim()), at::zeros({}, sum.options()), quotient);
+  const bool is_mean = combiner == Combiner::kMean;
+  Tensor total = add_up(is_mean ? weights : weights.square(), rows, bags.count);
+  const Tensor is_none = total == 0;
+  total = total.masked_fill(is_none, 1);
+  if (!is_mean) total = total.sqrt();  // the root of 0 has no gradient
+  const Tensor quotient = sum / as_column(total, sum.dim());
+  return quotient.masked_fill(as_column(is_none, sum.dim()), 0).to(dtype);
 }
 
 Bags bags_of(const SparseValues& ids, const std::optional<SparseValues>& weights) {
@@ -153,7 +181,7 @@ SparseValues::SparseValues(const Tensor& coo) {
     throw InvalidArgumentError(str("a lookup takes ids as a sparse tensor [batch.., ids] or a ",
                                    "RaggedTensor, but got ", describe(coo)));
   }
-  values_ = coo._values().detach().cpu();
+  values_ = entries_of(coo).cpu();
   indices_ = coo._indices().detach().cpu().t().contiguous();
   batch_ = coo.sizes().slice(0, static_cast<size_t>(coo.dim() - 1)).vec();
   rows_ = at::zeros({values_.size(0)}, int64);
@@ -163,7 +191,7 @@ SparseValues::SparseValues(const Tensor& coo) {
 }
 
 SparseValues::SparseValues(const RaggedTensor& ragged) : batch_({ragged.nrows()}) {
-  values_ = ragged.values().detach().cpu();
+  values_ = ragged.values().cpu();
   if (values_.dim() != 1) {
     throw InvalidArgumentError(
         str("a lookup takes one id at each place of a RaggedTensor, but got values of ",

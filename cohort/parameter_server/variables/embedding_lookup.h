@@ -76,7 +76,8 @@ struct SparseLookupOptions {
 
 // For each row of the batch its ids' rows of the table, combined. A row of the batch without ids gives
 // zeros, but the result ends with the last row that has any, as TensorFlow's: where others may follow,
-// safe_embedding_lookup_sparse gives all rows.
+// safe_embedding_lookup_sparse gives all rows. The gradient is that of the table's rows and of the weights. Rows of float16
+// and bfloat16 are combined in float32.
 // Shapes: ids [batch, ..]; weights as the ids -> [last row with ids + 1, row..].
 // Errors: InvalidArgument (an id outside of the table; weights at other places than the ids; another
 // combiner; ids of another rank than two).

@@ -141,5 +141,57 @@ TEST(EmbeddingLookupSparse, HasTheGradientOfItsRowsAlone) {
   EXPECT_TRUE(at::equal(gradients[2].to_dense(), floats({1, 1}, {1, 2})));
 }
 
+// As TensorFlow's: that of the sum is what is looked up.
+TEST(EmbeddingLookupSparse, HasTheGradientOfItsWeights) {
+  const auto gradient_of = [](const char* combiner, bool is_ragged, bool is_coalesced) {
+    Tensor numbers = floats({1, 3, 2, 0}, {4});
+    numbers.set_requires_grad(true);
+    const auto lengths = std::vector<int64_t>{2, 1, 1};
+    const auto weights = [&]() -> SparseValues {
+      if (is_ragged) return RaggedTensor::from_row_lengths(numbers, lengths);
+      const Tensor sparse = coo({0, 0, 1, 2}, {0, 1, 0, 0}, numbers);
+      return is_coalesced ? sparse.coalesce() : sparse;
+    };
+    const auto ids = RaggedTensor::from_row_lengths(ids_of({0, 3, 4, 1}), lengths);
+    const Tensor found = embedding_lookup_sparse(table(), ids, weights(), {.combiner = combiner});
+    found.sum().backward();
+    return numbers.grad().clone();
+  };
+  for (const bool is_ragged : {true, false}) {
+    for (const bool is_coalesced : {true, false}) {
+      const auto expect = [&](const char* combiner, const Tensor& expected) {
+        const Tensor gradient = gradient_of(combiner, is_ragged, is_coalesced);
+        EXPECT_TRUE(at::allclose(gradient, expected, 1e-4, 1e-4)) << combiner << gradient;
+      };
+      // Rows sum to 3, 15, 19, 7; (3 + 3 * 15) / 4 = 12.
+      expect("sum", floats({3, 15, 19, 7}, {4}));
+      expect("mean", floats({(3 - 12) / 4.f, (15 - 12) / 4.f, 0, 0}, {4}));
+      const auto root = static_cast<float>(std::sqrt(10.));
+      expect("sqrtn", floats({(3 - 4.8f) / root, (15 - 3 * 4.8f) / root, 0, 0}, {4}));
+    }
+  }
+}
+
+// As TensorFlow's: in float32, which is rounded at the end.
+TEST(EmbeddingLookupSparse, AddsUpNarrowTablesInFloat32) {
+  constexpr int64_t kCount = 5000;
+  const auto ids = RaggedTensor::from_row_lengths(at::zeros({kCount}, int64), {kCount});
+  const auto weights = RaggedTensor::from_row_lengths(at::ones({kCount}), {kCount});
+  for (const DType dtype : {at::kHalf, at::kBFloat16}) {
+    const distribute::Variable narrow(at::ones({2, 1}, dtype));
+    for (const bool is_weighted : {false, true}) {
+      const auto given = is_weighted ? std::optional<SparseValues>(weights) : std::nullopt;
+      const auto with = [&](const char* combiner) {
+        const Tensor found = embedding_lookup_sparse(narrow, ids, given, {.combiner = combiner});
+        EXPECT_EQ(found.scalar_type(), dtype);
+        return found.to(float32).item<float>();
+      };
+      EXPECT_NEAR(with("sum"), kCount, 16);
+      EXPECT_EQ(with("mean"), 1);
+      EXPECT_NEAR(with("sqrtn"), std::sqrt(kCount), 0.3);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cohort::nn

@@ -1,4 +1,5 @@
 // What steps and tapes read of variables on ps tasks, and what they hand over: each is of its own moment.
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -25,6 +27,7 @@ namespace cohort::distribute {
 namespace {
 
 using coordinator::ClusterCoordinator;
+using internal::str;
 using ::testing::HasSubstr;
 
 class ServedStepTest : public ::testing::Test, protected TwoShards {};
@@ -171,6 +174,32 @@ TEST_F(ServedStepTest, TapesOutsideOfStepsTakeGradients) {
   const Tensor first = outer.gradient(y, v);
   EXPECT_TRUE(at::equal(outer.gradient(first.sum(), v), 6 * v.value().detach()));
   EXPECT_EQ(load(0).operations, 0);
+}
+
+// libtorch 1.13 forgets of what shape their rows would be when it multiplies them, as clipping and users do.
+TEST_F(ServedStepTest, AGradientWithoutRowsMayBeScaled) {
+  const Variable v = table(), none = table("none");
+  const auto exchange = strategy_.core()->make_exchange({{v, {}}, {none, {}}});
+  const auto rule = optim::make_sgd();
+  for (const double factor : {1., 0.5}) {
+    const auto step = strategy_.function(str("step by ", factor), [&] {
+      strategy_.run([&](ReplicaContext& replica) {
+        GradientTape tape;
+        const Tensor loss = v.value().sum() + none.sparse_read(at_rows({})).sum();
+        const auto gradients = tape.gradient(loss, {v, none});
+        exchange->begin(replica, internal::Arrival::kAtOnce);
+        for (size_t i = 0; i < 2; ++i) {
+          exchange->bring(replica, i, factor == 1 ? gradients[i] : gradients[i] * factor);
+        }
+        exchange->finish(replica, {.rule = *rule, .learning_rate = 1, .global_clipnorm = 0.1});
+      });
+    });
+    const ClusterCoordinator coordinator(strategy_);
+    coordinator.schedule(step).fetch();
+  }
+  const Tensor start = at::arange(10, float32).reshape({5, 2});
+  EXPECT_TRUE(at::allclose(v.value(), start - 2 * 0.1 / std::sqrt(10.)));
+  EXPECT_TRUE(at::equal(none.value(), start));
 }
 
 }  // namespace

@@ -296,6 +296,7 @@ Tensor ServedVariable::read() const {
   if (is_tracing()) return at::zeros(shape(), at::dtype(dtype()));
   const Caller caller = this->caller("read");
   if (!caller.in_step) return stands_for(outside_leaf(), read_outside());
+  server_core_->step().see_updates(*this);
   CachedReads::Entry* cached = cached_entry(*this);
   Lock lock;
   View& view = whole_in_step(lock);

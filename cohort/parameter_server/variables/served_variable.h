@@ -19,10 +19,11 @@
 namespace cohort::internal {
 
 class ParameterServerCore;
+struct StepUpdate;
 
 // A step, its replicas and what they do together in merge_call, reads the value as it was when the step began, with what
-// the step itself has assigned since; what it assigns goes to the ps tasks after the step, in the program's order. Rows that
-// are looked up are read when the step first asks for them, and stay the same in it. Outside of steps every read and
+// the step has assigned and its optimizers have done since; both go to the ps tasks after it, in the program's order. Rows
+// that are looked up are read when the step first asks for them, and stay the same in it. Outside of steps every read and
 // every write is a call to the ps tasks. Tapes outside of replicas take gradients by what was read.
 class ServedVariable final : public VariableImpl,
                              public ReadsTogether,
@@ -74,6 +75,9 @@ class ServedVariable final : public VariableImpl,
   void assign_part(size_t index, AssignOp op, const Tensor& value);
   // Outside of steps, or of what the step has restored. Shapes: those of the shard.
   void assign_shard(size_t index, AssignOp op, const Tensor& value) const;
+  // To the current task's copies of the variable and of its slots, as the ps tasks do it after the step. Only of its rows
+  // where the gradient is of rows and the rule changes no others.
+  void update_here(const StepUpdate& update) const;
   // Whether the calling code runs in a step of the strategy. Errors: as calling_replica.
   bool in_step(const char* operation) const { return caller(operation).in_step; }
 
@@ -164,6 +168,11 @@ class ServedVariable final : public VariableImpl,
 
   void assign_in_step(AssignOp op, const Tensor& value);
   void scatter_in_step(ScatterOp op, const IndexedSlices& slices);
+  // To the current task's copy alone.
+  void scatter_here(ScatterOp op, const IndexedSlices& slices) const;
+  // Those of the copy. Shapes: ids [n], strictly ascending -> [n, ..].
+  Tensor rows_here(const Tensor& ids) const;
+  void update_rows_here(const StepUpdate& update) const;
   std::vector<std::vector<StoreOp>> scatter_ops(ScatterOp op, const IndexedSlices& slices) const;
   void apply_outside(std::vector<std::vector<StoreOp>> ops) const;
   // Nothing if the variable is not divided.

@@ -146,6 +146,7 @@ Tensor ServedVariable::read_rows(const Tensor& ids) const {
     return looked_up(outside_leaf(), rows_outside(distinct.ids), distinct.positions, distinct)
         .view(result);
   }
+  server_core_->step().see_updates(*this);
   Lock lock;
   View& view = view_in_step(lock);
   view.is_table = true;
@@ -163,6 +164,7 @@ Tensor ServedVariable::read_ascending_rows(const Tensor& ids) const {
   if (is_tracing() || ids.numel() == 0) return read_rows(ids);
   const Caller caller = this->caller("read");
   if (!caller.in_step) return read_rows(ids);
+  server_core_->step().see_updates(*this);
   Lock lock;
   View& view = view_in_step(lock);
   view.is_table = true;

@@ -92,6 +92,7 @@ void ServedVariable::assign_part(size_t index, AssignOp op, const Tensor& value)
 
 void ServedVariable::assign_in_step(AssignOp op, const Tensor& value) {
   const Tensor whole = owned(value, dtype());
+  server_core_->step().see_updates(*this);
   {
     const at::NoGradGuard no_grad;
     Lock lock;
@@ -149,26 +150,29 @@ void ServedVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
                    write_rows);
 }
 
-void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) {
-  {
-    const at::NoGradGuard no_grad;
-    Lock lock;
-    View& view = view_in_step(lock);
-    const DistinctRows distinct = distinct_rows(slices.indices);
-    if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
-    if (view.value.defined()) {
-      make_writable(view, true);
-      scatter_rows(view.value, op, slices);
-      view.versions.assign(shards_.size(), -1);
-      mark_written(view);
-    } else {
-      view.is_table = true;
-      const Tensor places =
-          positions_in(view.rows.ids(), distinct.ids).index_select(0, distinct.positions);
-      scatter_rows(view.rows.writable_rows(), op, {.values = slices.values, .indices = places});
-      view.row_versions.assign(shards_.size(), -1);
-    }
+void ServedVariable::scatter_here(ScatterOp op, const IndexedSlices& slices) const {
+  const at::NoGradGuard no_grad;
+  Lock lock;
+  View& view = view_in_step(lock);
+  const DistinctRows distinct = distinct_rows(slices.indices);
+  if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
+  if (view.value.defined()) {
+    make_writable(view, true);
+    scatter_rows(view.value, op, slices);
+    view.versions.assign(shards_.size(), -1);
+    mark_written(view);
+  } else {
+    view.is_table = true;
+    const Tensor places =
+        positions_in(view.rows.ids(), distinct.ids).index_select(0, distinct.positions);
+    scatter_rows(view.rows.writable_rows(), op, {.values = slices.values, .indices = places});
+    view.row_versions.assign(shards_.size(), -1);
   }
+}
+
+void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) {
+  server_core_->step().see_updates(*this);
+  scatter_here(op, slices);
   std::vector<std::vector<StoreOp>> ops = scatter_ops(op, slices);
   for (size_t ps = 0; ps < ops.size(); ++ps) {
     for (StoreOp& one : ops[ps]) server_core_->step().add(static_cast<int>(ps), std::move(one));
