@@ -69,7 +69,9 @@ TEST(SavedModel, KeepsWhatCompileSaid) {
                       .clipnorm = 2}),
                  .loss = {losses::Huber({.delta = 0.5}), "mse"},
                  .metrics = {{"a", {"mae", metrics::RootMeanSquaredError()}},
-                             {"b", {metrics::AUC({.num_thresholds = 20})}}},
+                             {"b",
+                              {metrics::AUC({.num_thresholds = 20}),
+                               metrics::AUC({.thresholds = {0, 0.25, 1}, .name = "of_all"})}}},
                  .loss_weights = {0.25, 2.0},
                  .weighted_metrics = {"mse"},
                  .steps_per_execution = 3});
@@ -110,7 +112,6 @@ TEST(SavedModel, EveryLossMetricAndOptimizerIsMadeAgain) {
                      metrics::Precision({.thresholds = {0.25}, .class_id = 1}),
                      metrics::Recall({.top_k = 1}), metrics::FalsePositives(),
                      metrics::AUC({.curve = metrics::Curve::PR, .num_labels = 2}),
-                     metrics::AUC({.thresholds = {0, 0.25, 1}, .name = "of_all"}),
                      metrics::CosineSimilarity(),
                      metrics::BinaryCrossentropy({.from_logits = true})}});
   keeps({.loss = "mse",
