@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/keras/training/testing_fit.h"
@@ -90,11 +92,13 @@ TEST(SavedModel, EveryLossMetricAndOptimizerIsMadeAgain) {
     const Sequential model({Input({2}), layers::Dense(2)});
     model.compile(options);
     save_model(model, "model", {}, files);
-    const std::string first = files.content("/model/model.json");
     save_model(load_model("model", {}, files), "again", {}, files);
-    // But for the number of the checkpoint.
-    const size_t end = first.find("\"cohort\"");
-    EXPECT_EQ(files.content("/again/model.json").substr(0, end), first.substr(0, end));
+    const auto without_checkpoint = [&](const std::string& file) {
+      return std::regex_replace(files.content(file), std::regex(R"("checkpoint":"[^"]*")"), "");
+    };
+    const std::string first = without_checkpoint("/model/model.json");
+    EXPECT_THAT(first, HasSubstr("compile_config"));
+    EXPECT_EQ(without_checkpoint("/again/model.json"), first);
   };
   for (const char* name :
        {"adadelta", "adagrad", "adam", "adamw", "adamax", "ftrl", "nadam", "rmsprop", "sgd"}) {
