@@ -1,7 +1,6 @@
 #include "cohort/distribute/strategy_core.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/collective/task_collectives.h"

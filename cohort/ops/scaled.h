@@ -7,12 +7,9 @@ namespace cohort::internal {
 
 // Of a sparse tensor without entries, itself: libtorch 1.13 forgets of what shape its entries would be, so that whoever
 // takes it by rows refuses the product.
-// Shapes: factor [], of the gradient's dtype.
-inline Tensor scaled(const Tensor& gradient, const Tensor& factor) {
-  return gradient.is_sparse() && gradient._nnz() == 0 ? gradient : gradient * factor;
-}
-
-inline Tensor scaled(const Tensor& gradient, double factor) {
+// factor: a double, or a tensor of the gradient's dtype. Shapes: factor [].
+template <class Factor>
+Tensor scaled(const Tensor& gradient, const Factor& factor) {
   return gradient.is_sparse() && gradient._nnz() == 0 ? gradient : gradient * factor;
 }
 

@@ -66,6 +66,8 @@ class WorkerFunction {
   bool makes_input_;
 };
 
+// A step reads variables as they were when it began, with what it has assigned, and what its optimizers have done to
+// variables and slots, since. Both come to the ps tasks after it, in the program's order.
 class COHORT_API ParameterServerStrategy : public Strategy {
  public:
   // `resolver` names the cluster: workers, ps tasks, perhaps a chief, which coordinates, and an

@@ -144,10 +144,11 @@ Tensor PushExchange::sum(const Gradients& all, size_t target, bool aggregate) co
       total = (is_sparse(total) ? total.to_dense() : total) +
               (is_sparse(gradient) ? gradient.to_dense() : gradient);
     } else if (is_sparse(total)) {
-      if (total._nnz() == 0)
+      if (total._nnz() == 0) {
         total = gradient;
-      else if (gradient._nnz() != 0)
+      } else if (gradient._nnz() != 0) {
         total = (total + gradient).coalesce();
+      }
     } else {
       total = total + gradient;
     }
