@@ -11,7 +11,7 @@
 #include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/gradient_contribution.h"
-#include "cohort/distribute/gradient_packs.h"
+#include "cohort/distribute/replica_gradients.h"
 #include "cohort/distribute/task_packs.h"
 
 namespace cohort::internal {
@@ -34,7 +34,7 @@ class LateGradients {
     bool is_rows() const { return count.present > 0 && count.sparse == count.present; }
   };
 
-  LateGradients(const std::vector<distribute::Variable>& all, const GradientPacks& gradients,
+  LateGradients(const std::vector<distribute::Variable>& all, const ReplicaGradients& gradients,
                 collective::SyncGroup& group)
       : all_(all), gradients_(gradients), group_(group), gathered_(group.buffers()) {}
   ~LateGradients();
@@ -83,7 +83,7 @@ class LateGradients {
   void exchange_dense(Sum& sum);
 
   const std::vector<distribute::Variable>& all_;
-  const GradientPacks& gradients_;
+  const ReplicaGradients& gradients_;
   collective::SyncGroup& group_;
   std::string signature_;
   std::vector<Sum> sums_;

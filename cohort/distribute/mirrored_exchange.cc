@@ -18,8 +18,6 @@ using distribute::ReplicaContext;
 
 namespace {
 
-// So much of the gradients is added up at a time: the caches of a core hold it for all replicas.
-constexpr int64_t kBytesPerPack = 256 << 10;
 constexpr const char* kCall = "apply_gradients";
 
 std::vector<distribute::Variable> variables_of(const std::vector<UpdateTarget>& targets) {
@@ -122,31 +120,31 @@ MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective
                                    int64_t bytes_per_pack)
     : GradientExchange(std::move(targets), static_cast<size_t>(group.view()->num_local_replicas())),
       local_replicas_(static_cast<size_t>(group.view()->num_local_replicas())),
-      packs_(variables_of(this->targets()), local_replicas_, kBytesPerPack),
+      gradients_(this->targets().size(), local_replicas_),
       arrival_(local_replicas_, Arrival::kAtOnce),
       rows_(local_replicas_, std::vector<SparseRows>(this->targets().size())) {
   for (const UpdateTarget& target : this->targets()) target.variable.impl().local().check_task();
   if (group.spans_tasks()) {
-    between_ =
-        std::make_unique<TaskSums>(variables_of(this->targets()), packs_, group, bytes_per_pack);
+    between_ = std::make_unique<TaskSums>(variables_of(this->targets()), gradients_, group,
+                                          bytes_per_pack);
   }
 }
 
 void MirroredExchange::begin(ReplicaContext& replica, Arrival arrival) {
   if (!targets().empty()) targets()[0].variable.impl().local().check_task();
   arrival_[local_id(replica)] = arrival;
-  if (arrival == Arrival::kAtOnce) return packs_.forget(local_id(replica));
+  gradients_.forget(local_id(replica));
+  if (arrival == Arrival::kAtOnce) return;
   Contribution mine(*this, replica.replica_id_in_sync_group());
   replica.group().meet(replica.local_replica_id(), "minimize", &mine, [this](Contributions all) {
     check_same_targets(all);
-    packs_.begin();
     if (between_ != nullptr) between_->begin();
   });
 }
 
 void MirroredExchange::bring(ReplicaContext& replica, size_t target, const Tensor& gradient) {
   if (!gradient.defined()) return;
-  packs_.bring(
+  gradients_.bring(
       local_id(replica), target,
       usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group()));
   if (between_ != nullptr && arrival_[local_id(replica)] == Arrival::kOneByOne) {
@@ -155,11 +153,7 @@ void MirroredExchange::bring(ReplicaContext& replica, size_t target, const Tenso
 }
 
 bool MirroredExchange::has(const ReplicaContext& replica, size_t target) const {
-  return packs_.gradient(local_id(replica), target).defined();
-}
-
-const GradientPacks* MirroredExchange::packs_of(const ReplicaContext& replica) const {
-  return arrival_[local_id(replica)] == Arrival::kOneByOne ? &packs_ : nullptr;
+  return gradients_.gradient(local_id(replica), target).defined();
 }
 
 UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep& step) {
@@ -168,18 +162,18 @@ UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep&
     MirroredExchange& exchange;
     size_t replica;
     ~Forget() {
-      exchange.packs_.forget(replica);
+      exchange.gradients_.forget(replica);
       for (SparseRows& rows : exchange.rows_[replica]) rows.clear();
     }
   } forget{*this, own};
-  if (between_ == nullptr && packs_of(replica) != nullptr) packs_.reduce_complete();
-  if (between_ != nullptr && packs_of(replica) != nullptr && !step.aggregate_gradients) {
+  const bool one_by_one = arrival_[own] == Arrival::kOneByOne;
+  if (between_ != nullptr && one_by_one && !step.aggregate_gradients) {
     throw InvalidArgumentError(
         "gradients that arrive one by one are already on their way to the other tasks; pass them "
         "at "
         "once where they are not to be aggregated");
   }
-  Contribution mine(*this, replica.replica_id_in_sync_group(), packs_.gradients(own), rows_[own]);
+  Contribution mine(*this, replica.replica_id_in_sync_group(), gradients_.of(own), rows_[own]);
   const optim::StepScalars scalars = step.rule.prepare(step.learning_rate, step.iteration);
   UpdateResult result;
   if (crosses_tasks(step) || step.transforms_sums()) {
@@ -205,8 +199,8 @@ void MirroredExchange::update_in_one_pass(ReplicaContext& replica, Contribution&
         densify(all, /*always=*/false);
       },
       [&](Contributions all) {
-        update_slices(replica, {.replicas = used(all, step), .packs = packs_of(replica)}, step,
-                      scalars, elements_of(mine, step.rule));
+        update_slices(replica, {.replicas = used(all, step)}, step, scalars,
+                      elements_of(mine, step.rule));
       });
 }
 
@@ -291,7 +285,7 @@ void MirroredExchange::sum_within_task(ReplicaContext& replica, Contribution& mi
       },
       [&](Contributions all) {
         const ScopedPhase phase(profiler::Phase::kReduce);
-        SlicePass pass(targets(), {.replicas = used(all, step), .packs = packs_of(replica)});
+        SlicePass pass(targets(), {.replicas = used(all, step)});
         const Walker walker{own, static_cast<int>(local_replicas_), 0, 1};
         walk(targets(), walker, [&](size_t i, SliceRange range) {
           if (range.begin < range.end) pass.add_up(i, range, sums_.memory[i]);

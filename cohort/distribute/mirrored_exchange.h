@@ -8,7 +8,7 @@
 #include "cohort/collective/group_view.h"
 #include "cohort/distribute/gradient_contribution.h"
 #include "cohort/distribute/gradient_exchange.h"
-#include "cohort/distribute/gradient_packs.h"
+#include "cohort/distribute/replica_gradients.h"
 #include "cohort/distribute/task_sums.h"
 
 namespace cohort::internal {
@@ -48,7 +48,7 @@ class MirroredExchange final : public GradientExchange {
     UpdateResult result;
   };
 
-  bool overlaps() const override { return local_replicas_ > 1 || between_ != nullptr; }
+  bool overlaps() const override { return between_ != nullptr; }
   bool crosses_tasks(const UpdateStep& step) const {
     return between_ != nullptr && step.aggregate_gradients;
   }
@@ -68,10 +68,9 @@ class MirroredExchange final : public GradientExchange {
   void scale_sum(size_t i, double factor);
   void update_slices(const distribute::ReplicaContext& replica, const GradientSources& sources,
                      const UpdateStep& step, const optim::StepScalars& scalars, int64_t elements);
-  const GradientPacks* packs_of(const distribute::ReplicaContext& replica) const;
 
   const size_t local_replicas_;
-  GradientPacks packs_;
+  ReplicaGradients gradients_;
   std::vector<Arrival> arrival_;  // of each local replica's current step
   // Of each local replica: the rows of its sparse gradients, one a target.
   std::vector<std::vector<SparseRows>> rows_;

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "cohort/core/phase.h"
-#include "cohort/distribute/gradient_packs.h"
 #include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
@@ -111,10 +110,6 @@ bool SlicePass::collect_sources(size_t i) {
     }
     if (from_.sums[i].defined()) use_sum(from_.sums[i]);
     return !sources_.empty();
-  }
-  if (from_.packs != nullptr && from_.packs->reduced(i)) {
-    use_sum(from_.packs->sum(i));
-    return true;
   }
   for (size_t r = 0; r < from_.replicas.size(); ++r) {
     const Tensor& gradient = of_replica(from_.replicas, r).gradients[i];

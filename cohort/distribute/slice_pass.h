@@ -9,15 +9,11 @@
 
 namespace cohort::internal {
 
-class GradientPacks;
-
 // Where a pass reads the gradients of a target.
 struct GradientSources {
   // The gradients of this task's replicas; the pass adds them, in replica order.
   Contributions replicas;
-  // The packs of those gradients that are already summed; nullptr: none.
-  const GradientPacks* packs = nullptr;
-  // If not empty, used instead of both: the sums over all replicas, undefined where no replica has
+  // If not empty, used instead: the sums over all replicas, undefined where no replica has
   // a gradient, and the factor by which they are multiplied.
   std::span<const Tensor> sums = {};
   double scale = 1;

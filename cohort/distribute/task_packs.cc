@@ -33,8 +33,8 @@ int64_t number_at(const void* place, DType dtype) {
 
 }  // namespace
 
-GradientCount add_up_local(const GradientPacks& gradients, size_t variable, void* out, int64_t size,
-                           DType dtype) {
+GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, void* out,
+                           int64_t size, DType dtype) {
   GradientCount count;
   c10::SmallVector<const void*, 8> sources;
   c10::SmallVector<Tensor, 2> made_dense;
@@ -95,7 +95,7 @@ struct TaskPacks::Pack final : collective::PostedCall {
 };
 
 TaskPacks::TaskPacks(const std::vector<Variable>& all, const std::vector<size_t>& variables,
-                     const GradientPacks& gradients, collective::SyncGroup& group,
+                     const ReplicaGradients& gradients, collective::SyncGroup& group,
                      const TaskPacksOptions& options)
     : gradients_(gradients), group_(group), place_of_(all.size()) {
   int64_t bytes = 0;

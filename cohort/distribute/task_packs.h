@@ -20,7 +20,7 @@
 
 #include "cohort/collective/call_plan.h"
 #include "cohort/collective/sync_group.h"
-#include "cohort/distribute/gradient_packs.h"
+#include "cohort/distribute/replica_gradients.h"
 
 namespace cohort::internal {
 
@@ -32,8 +32,8 @@ struct GradientCount {
 
 // Writes the sum of the local replicas' gradients of a variable, dense or sparse, to `out`, in
 // replica order; where there is none, negative zeros, which change nothing that is added to them.
-GradientCount add_up_local(const GradientPacks& gradients, size_t variable, void* out, int64_t size,
-                           DType dtype);
+GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, void* out,
+                           int64_t size, DType dtype);
 
 struct TaskPacksOptions {
   int64_t bytes_per_pack;
@@ -48,7 +48,7 @@ class TaskPacks {
   // variables: those to pack, as indices into `all`, in rising order. `gradients` and `group` must
   // outlive it.
   TaskPacks(const std::vector<distribute::Variable>& all, const std::vector<size_t>& variables,
-            const GradientPacks& gradients, collective::SyncGroup& group,
+            const ReplicaGradients& gradients, collective::SyncGroup& group,
             const TaskPacksOptions& options);
   // Waits until no posted pack is at work.
   ~TaskPacks();
@@ -89,7 +89,7 @@ class TaskPacks {
   void fail(std::exception_ptr error);
   void check_not_failed() const;
 
-  const GradientPacks& gradients_;
+  const ReplicaGradients& gradients_;
   collective::SyncGroup& group_;
   std::vector<std::unique_ptr<Pack>> packs_;
   std::vector<Place> place_of_;  // by variable

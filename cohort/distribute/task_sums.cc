@@ -73,7 +73,7 @@ struct ShortText {
 
 }  // namespace
 
-TaskSums::TaskSums(const std::vector<Variable>& variables, const GradientPacks& gradients,
+TaskSums::TaskSums(const std::vector<Variable>& variables, const ReplicaGradients& gradients,
                    collective::SyncGroup& group, int64_t bytes_per_pack)
     : variables_(variables),
       gradients_(gradients),

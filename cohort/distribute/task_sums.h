@@ -22,7 +22,7 @@ namespace cohort::internal {
 class TaskSums {
  public:
   // bytes_per_pack: 0 means the default. `gradients` and `group` must outlive it.
-  TaskSums(const std::vector<distribute::Variable>& variables, const GradientPacks& gradients,
+  TaskSums(const std::vector<distribute::Variable>& variables, const ReplicaGradients& gradients,
            collective::SyncGroup& group, int64_t bytes_per_pack);
 
   // Begins a step whose gradients arrive one by one.
@@ -62,7 +62,7 @@ class TaskSums {
   std::unique_ptr<TaskPacks> make_packs() const;
 
   const std::vector<distribute::Variable> variables_;
-  const GradientPacks& gradients_;
+  const ReplicaGradients& gradients_;
   collective::SyncGroup& group_;
   const int64_t bytes_per_pack_;
   std::string signature_;  // stands for the list of variables; empty until they are agreed on

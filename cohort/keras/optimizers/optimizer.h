@@ -108,9 +108,9 @@ class COHORT_API Optimizer {
   void apply_gradients(const GradientsAndVariables& gradients,
                        const ApplyOptions& options = {}) const;
 
-  // Computes the gradients of `loss` by `tape` and applies them. With several replicas, gradients
-  // are added up while backward passes are still running; the result is bitwise that of gradient
-  // and apply_gradients. Parameters of a TorchModel must not keep a .grad of their own. In a
+  // Computes the gradients of `loss` by `tape` and applies them. Between tasks, gradients travel
+  // while backward passes are still running; the result is bitwise that of gradient and
+  // apply_gradients. Parameters of a TorchModel must not keep a .grad of their own. In a
   // replica, COLLECTIVE, with the same variables.
   // Errors: as GradientTape::gradient, apply_gradients.
   void minimize(const Tensor& loss, const std::vector<Variable>& variables,
