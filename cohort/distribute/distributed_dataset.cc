@@ -15,6 +15,7 @@
 #include "cohort/data/nodes/graph.h"
 #include "cohort/data/nodes/node.h"
 #include "cohort/data/nodes/shuffle_seeds.h"
+#include "cohort/data/read_ahead.h"
 #include "cohort/data/sharding/rewrite.h"
 #include "cohort/data/split_batches.h"
 #include "cohort/distribute/input_source.h"
@@ -246,7 +247,9 @@ DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWo
   if (buffered > 0 && !source->core->is_default()) {
     for (size_t i = 0; i < source->pipelines.size(); ++i) {
       const auto own_replicas = static_cast<int64_t>(source->num_replicas(i));
-      source->pipelines[i] = source->pipelines[i].prefetch(own_replicas * (1 + buffered));
+      Dataset& pipeline = source->pipelines[i];
+      pipeline = Dataset(internal::make_read_ahead(pipeline.node(), own_replicas * (1 + buffered)),
+                         pipeline.options());
     }
   }
   agree_on_cardinality(*source);

@@ -193,7 +193,7 @@ TEST(SeveralWorkers, ExplainWhoReadsWhat) {
   EXPECT_THAT(text, HasSubstr("2 input workers, AutoShardPolicy::AUTO, by DATA\n"));
   EXPECT_THAT(text, HasSubstr("worker 1 on /job:localhost/replica:0/task:0/device:CPU:1, for "
                               "/job:localhost/replica:0/task:0/device:CPU:1\n"
-                              "prefetch(buffer_size=2)"));
+                              "prefetch(buffer_size=2, small_bytes=1048576)"));
   EXPECT_THAT(text, HasSubstr("  shard(num_shards=2, index=1, require_non_empty=true)"));
   EXPECT_THAT(text, HasSubstr("    split_batches(num_pieces=2)"));
 }

@@ -14,6 +14,7 @@
 #include "cohort/data/iteration/parallel_calls.h"
 #include "cohort/data/iteration/pass_interrupted.h"
 #include "cohort/data/nodes/node.h"
+#include "cohort/data/read_ahead.h"
 
 namespace cohort::internal {
 namespace {
@@ -31,16 +32,22 @@ int64_t bytes_of(const Structure& element) {
   return bytes;
 }
 
+// Of elements that together take fewer bytes, more are read than there must be: up to so many times as many.
+constexpr int64_t kSmallBytes = int64_t{1} << 20;
+constexpr size_t kMostTimes = 4;
+
 // A thread reads ahead into a bounded queue, and with each element takes down the state of the
 // input before it: where the reader stands is where the oldest element in the queue came from.
 // The thread starts with the first element asked for, so restoring and rewinding come before it.
 // With AUTOTUNE the queue gets longer as long as the reader finds it empty after it was full, and a
-// longer one does not hold too many bytes.
+// longer one does not hold too many bytes. With small_further or AUTOTUNE small elements fill it beyond its size,
+// and then the thread sleeps until half of them are taken: to wake it takes the reader longer than to read most.
 class PrefetchIterator final : public DataIterator {
  public:
-  PrefetchIterator(std::unique_ptr<DataIterator> input, int64_t buffer_size)
+  PrefetchIterator(std::unique_ptr<DataIterator> input, int64_t buffer_size, bool small_further)
       : input_(std::move(input)),
         tuned_(buffer_size == data::AUTOTUNE),
+        small_further_(small_further || tuned_),
         buffer_size_(tuned_ ? kFirstSize : static_cast<size_t>(buffer_size)) {}
   ~PrefetchIterator() override { stop(); }
 
@@ -67,8 +74,9 @@ class PrefetchIterator final : public DataIterator {
     Item item = std::move(queue_.front());
     queue_.pop_front();
     queued_bytes_ -= item.bytes;
+    const bool refill = queue_.size() <= refill_at_;
     lock.unlock();
-    emptied_.notify_one();
+    if (refill) emptied_.notify_one();
     last_origin_ = std::move(item.origin);
     if (item.error) std::rethrow_exception(item.error);
     out = std::move(item.element);
@@ -100,7 +108,7 @@ class PrefetchIterator final : public DataIterator {
     StatePtr before;
     Structure element;
     std::shared_ptr<const std::string> origin;
-    int64_t bytes = 0;  // of the element, with AUTOTUNE
+    int64_t bytes = 0;  // of the element, where they decide how far the thread reads
     std::exception_ptr error;
     bool end = false;  // nothing follows: also after an error that interrupts the pass
   };
@@ -168,7 +176,7 @@ class PrefetchIterator final : public DataIterator {
     try {
       item.end = !input_->next(item.element);
       item.origin = input_->last_origin();
-      if (tuned_) item.bytes = bytes_of(item.element);
+      if (small_further_) item.bytes = bytes_of(item.element);
     } catch (const PassInterrupted&) {
       item.error = std::current_exception();
       item.end = true;
@@ -178,12 +186,21 @@ class PrefetchIterator final : public DataIterator {
   }
   bool wait_for_room() {
     std::unique_lock lock(mutex_);
-    emptied_.wait(lock, [this] { return stopping_ || queue_.size() < buffer_size_; });
+    if (is_full()) {
+      refill_at_ = std::max(buffer_size_ - 1, small_further_ ? queue_.size() / 2 : 0);
+      emptied_.wait(lock, [this] { return stopping_ || queue_.size() <= refill_at_; });
+    }
     return !stopping_;
+  }
+  bool is_full() const {
+    if (queue_.size() < buffer_size_) return false;
+    return !small_further_ || queue_.size() >= kMostTimes * buffer_size_ ||
+           queued_bytes_ >= kSmallBytes;
   }
 
   std::unique_ptr<DataIterator> input_;  // the thread's while it runs
   const bool tuned_;
+  const bool small_further_;
   std::shared_ptr<const std::string> last_origin_;
   std::thread thread_;
 
@@ -196,28 +213,36 @@ class PrefetchIterator final : public DataIterator {
   bool stopping_ = false;
   bool gone_ = false;  // a function has ended the thread
   size_t buffer_size_;
+  size_t refill_at_ = 0;  // the thread waits until no more elements than that are left
   // Since the reader last found the queue empty, with no more bytes than half of what it may hold.
   bool was_full_ = false;
 };
 
 class PrefetchNode final : public UnaryNode {
  public:
-  PrefetchNode(DataNodePtr input, int64_t buffer_size)
-      : UnaryNode("prefetch", std::move(input)), buffer_size_(buffer_size) {
+  PrefetchNode(DataNodePtr input, int64_t buffer_size, bool small_further = false)
+      : UnaryNode("prefetch", std::move(input)),
+        buffer_size_(buffer_size),
+        small_further_(small_further) {
     if (buffer_size < 1 && buffer_size != data::AUTOTUNE) {
       throw InvalidArgumentError(str("prefetch: buffer_size is ", buffer_size,
                                      "; it must be at least 0, or data::AUTOTUNE"));
     }
   }
 
-  Attributes attributes() const override { return {{"buffer_size", autotune_text(buffer_size_)}}; }
+  Attributes attributes() const override {
+    Attributes all{{"buffer_size", autotune_text(buffer_size_)}};
+    if (small_further_) all.emplace_back("small_bytes", str(kSmallBytes));
+    return all;
+  }
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
-    return std::make_shared<PrefetchNode>(std::move(inputs[0]), buffer_size_);
+    return std::make_shared<PrefetchNode>(std::move(inputs[0]), buffer_size_, small_further_);
   }
   int64_t cardinality() const override { return input().cardinality(); }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
     if (context.probing) return input().make_iterator(context);
-    return std::make_unique<PrefetchIterator>(input().make_iterator(context), buffer_size_);
+    return std::make_unique<PrefetchIterator>(input().make_iterator(context), buffer_size_,
+                                              small_further_);
   }
   bool is_transparent() const override { return true; }
   bool passes_file_sharding() const override { return true; }
@@ -226,9 +251,15 @@ class PrefetchNode final : public UnaryNode {
 
  private:
   int64_t buffer_size_;
+  bool small_further_;
 };
 
 }  // namespace
+
+DataNodePtr make_read_ahead(const DataNodePtr& input, int64_t buffer_size) {
+  return std::make_shared<PrefetchNode>(input, buffer_size, /*small_further=*/true);
+}
+
 }  // namespace cohort::internal
 
 namespace cohort::data {

@@ -10,6 +10,7 @@
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_threads.h"
+#include "cohort/data/read_ahead.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {
@@ -86,6 +87,37 @@ TEST(Prefetch, AutotuneKeepsNoMoreReadyWhereElementsAreLarge) {
     most = std::max(most, calls - taken);
   }
   EXPECT_LE(most, 2);
+}
+
+int64_t read_ahead_of(const Dataset& source, std::atomic<int64_t>& calls, int64_t at_least) {
+  auto iterator = Dataset(internal::make_read_ahead(source.node(), 2), {}).iterator();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  int64_t taken = 0, most = 0;
+  while (most < at_least || taken < 100) {
+    if (std::chrono::steady_clock::now() > deadline) return -1;
+    most = std::max(most, calls.load() - taken);
+    EXPECT_TRUE(iterator.next().has_value());
+    ++taken;
+  }
+  return most;
+}
+
+TEST(ReadAhead, OfSmallElementsIsFourTimesAsFar) {
+  std::atomic<int64_t> calls = 0;
+  const Dataset dataset = Dataset::range(100'000'000).map([&](int64_t x) {
+    ++calls;
+    return x;
+  });
+  EXPECT_EQ(read_ahead_of(dataset, calls, 8), 8);
+}
+
+TEST(ReadAhead, OfLargeElementsIsNoFurtherThanItsBuffer) {
+  std::atomic<int64_t> calls = 0;
+  const Dataset dataset = Dataset::range(100'000'000).map([&](int64_t) {
+    ++calls;
+    return Structure(at::zeros({1}, at::kFloat).expand({1 << 18}));
+  });
+  EXPECT_EQ(read_ahead_of(dataset, calls, 2), 2);
 }
 
 TEST(Prefetch, IsDestroyedWhileFullWhileEmptyAndUnused) {
