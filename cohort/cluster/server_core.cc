@@ -257,6 +257,11 @@ bool ServerCore::is_stopping() const {
   return stop_requested_;
 }
 
+std::exception_ptr ServerCore::stop_error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
 int ServerCore::join() {
   home_.check("a server");
   // Until all has ended: a second signal must not kill a task that is saying goodbye.

@@ -69,6 +69,8 @@ class ServerCore : public ServerContext {
   void stop(const std::string& reason);
   // Whether its end was asked for.
   bool is_stopping() const;
+  // With what it was asked for; nullptr: with none.
+  std::exception_ptr stop_error() const;
   std::thread::id maker() const { return maker_; }
 
   const TaskId& task() const override { return task_; }

@@ -39,15 +39,16 @@ StepReduction reduction_of_leaf(const StepFunction& step, size_t leaf) {
   return step.reductions[step.reductions.size() == 1 ? 0 : leaf];
 }
 
-// Errors: InvalidArgument (strings, which have no sum and no mean).
+// Errors: InvalidArgument (strings and bools, which have no sum and no mean).
 void check_reducible(const StepFunction& step, const Structure& result) {
   size_t next = 0;
   result.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
     const bool joins = reduction_of_leaf(step, next++) == StepReduction::kConcat;
-    if (joins || !leaf.is_strings()) return;
+    const bool is_bool = leaf.is_tensor() && leaf.tensor().scalar_type() == at::kBool;
+    if (joins || !(leaf.is_strings() || is_bool)) return;
     throw InvalidArgumentError(
-        str("step ", quoted(step.name), " returned strings of shape ", shape_str(leaf.sizes()),
-            path.empty() ? "" : str(" at ", path),
+        str("step ", quoted(step.name), " returned ", is_bool ? "bools" : "strings", " of shape ",
+            shape_str(leaf.sizes()), path.empty() ? "" : str(" at ", path),
             ", which have no sum or mean over the replicas; return numbers"));
   });
 }

@@ -121,6 +121,9 @@ TEST(Masks, OfSeveralInputsCountTogether) {
   EXPECT_THAT(mask_after(layers::Concatenate(), tuple(a, b)), ElementsAre(1, 0, 0));
   EXPECT_THAT(mask_after(layers::Concatenate({.axis = 1}), tuple(a, b, at::ones({1, 1, 1}))),
               ElementsAre(1, 1, 0, 1, 0, 1, 1));
+  const Tensor longer = layers::Masking()(numbers({0, 1, 1, 0}, {1, 4, 1}));
+  EXPECT_THAT(mask_after(layers::Concatenate({.axis = 1}), tuple(a, longer)),
+              ElementsAre(1, 1, 0, 0, 1, 1, 0));
 }
 
 TEST(GlobalAveragePooling1D, AveragesTheStepsThatCount) {

@@ -77,8 +77,7 @@ Structure ServedModules::call(const Structure& inputs, bool training, bool in_st
       module.buffers[index].second.set_data(before.back().clone());
     }
   }
-  module.set_training(training);
-  Structure outputs = module.forward(inputs);
+  Structure outputs = module.call(inputs, training);
   if (!training || !in_step) return outputs;
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < buffers_.size(); ++i) {

@@ -66,8 +66,8 @@ void check_distinct(const std::vector<TorchModule>& modules, NamedTensors TorchM
 }
 
 // Where forward runs for the forms of its outputs alone, its buffers are afterwards as they were.
-Structure forward_of(const TorchModule& module, const Structure& inputs) {
-  if (!is_tracing()) return module.forward(inputs);
+Structure call_of(TorchModule& module, const Structure& inputs, bool training) {
+  if (!is_tracing()) return module.call(inputs, training);
   const at::NoGradGuard no_grad;
   std::vector<Tensor> before;
   for (const auto& buffer : module.buffers) {
@@ -80,13 +80,28 @@ Structure forward_of(const TorchModule& module, const Structure& inputs) {
     }
   };
   try {
-    const Structure outputs = module.forward(inputs);
+    const Structure outputs = module.call(inputs, training);
     put_back();
     return outputs;
   } catch (...) {
     put_back();
     throw;
   }
+}
+
+// How often each tensor was written to.
+std::vector<uint64_t> versions_of(const Structure& tensors) {
+  std::vector<uint64_t> versions;
+  tensors.for_each([&](const Leaf& leaf) {
+    const bool counts = leaf.is_tensor() && !leaf.tensor().is_inference();
+    versions.push_back(counts ? static_cast<uint64_t>(leaf.tensor()._version()) : 0);
+  });
+  return versions;
+}
+
+Structure copy_of(const Structure& tensors) {
+  return tensors.map(
+      [](const Leaf& leaf) -> Leaf { return leaf.is_tensor() ? leaf.tensor().clone() : leaf; });
 }
 
 class TorchModelImpl final : public keras::Model {
@@ -141,9 +156,11 @@ class TorchModelImpl final : public keras::Model {
   Structure call(const Structure& inputs, const keras::CallOptions& options) override {
     const distribute::ReplicaContext* replica =
         distribute::has_strategy() ? distribute::get_replica_context() : nullptr;
+    // Frozen it computes as in evaluation: averages stay as they are.
+    const bool training = *options.training && trainable();
     if (served_ != nullptr) {
       const size_t of = replica == nullptr ? 0 : static_cast<size_t>(replica->local_replica_id());
-      return served_->call(inputs, *options.training, replica != nullptr, of);
+      return served_->call(inputs, training, replica != nullptr, of);
     }
     if (replica != nullptr && owner_ != &Task::current()) {
       throw_of_other_task(str("TorchModel '", name(), "'"), *owner_);
@@ -154,8 +171,7 @@ class TorchModelImpl final : public keras::Model {
                                         " replicas, but replica ", index,
                                         " called it; make it under strategy.scope()"));
     }
-    modules_[index].set_training(*options.training);
-    return forward_of(modules_[index], inputs);
+    return call_of(modules_[index], inputs, training);
   }
 
  private:
@@ -214,6 +230,26 @@ class TorchModelImpl final : public keras::Model {
 };
 
 }  // namespace
+
+Structure TorchModule::call(const Structure& inputs, bool training) {
+  set_training(training);
+  Writes& writes = writes_[training ? 1 : 0];
+  const bool copies = writes != Writes::kNo;
+  const Structure own = copies ? copy_of(inputs) : inputs;
+  const std::vector<uint64_t> before = versions_of(own);
+  const Structure outputs = forward(own);
+  if (versions_of(own) != before) {
+    if (!copies) {
+      throw InvalidArgumentError(
+          "a module's forward has written into its input, which it left alone in its first call, "
+          "so that it got the program's own tensor; let it write into a copy (x = x.clone())");
+    }
+    writes = Writes::kYes;
+  } else if (writes == Writes::kUnknown) {
+    writes = Writes::kNo;
+  }
+  return outputs;
+}
 
 }  // namespace internal
 

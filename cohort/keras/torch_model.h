@@ -14,6 +14,7 @@
 // This header includes nothing of torch/nn: it only calls members of the given type.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,13 +30,23 @@
 namespace cohort {
 namespace internal {
 
-// One module, without its type.
+// One module, without its type. Thread safety: one thread at a time.
 struct TorchModule {
   using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+  // Runs forward in this mode. A module that writes into its input, which may be the program's own data, gets a copy:
+  // the first call finds out whether it does.
+  // Errors: also InvalidArgument (it writes where it did not in that call).
+  Structure call(const Structure& inputs, bool training);
+
   NamedTensors parameters;
   NamedTensors buffers;
   std::function<Structure(const Structure& inputs)> forward;
   std::function<void(bool training)> set_training;
+
+ private:
+  enum class Writes { kUnknown, kNo, kYes };
+  std::array<Writes, 2> writes_{};  // into its input; in evaluation, in training
 };
 
 inline constexpr CallSite kForwardSite{

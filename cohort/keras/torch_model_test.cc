@@ -15,6 +15,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/files/simulated_file_system.h"
@@ -216,6 +217,43 @@ TEST(TorchModel, BuffersArePerReplicaAndAveragedWhenRead) {
   EXPECT_THAT(elements(mean.value()), ElementsAre(5));
   const Variable batches = model.non_trainable_variables()[2];
   EXPECT_EQ(batches.value().item<int64_t>(), 1);
+}
+
+TEST(TorchModel, AFrozenModulesAveragesStay) {
+  const TorchModel model(
+      [] { return torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(1).momentum(1.0)); });
+  model.set_trainable(false);
+  model(numbers({1, 3}, {2, 1}), {.training = true});
+  EXPECT_THAT(elements(model.non_trainable_variables()[2].value()), ElementsAre(0));
+  model.set_trainable(true);
+  model(numbers({1, 3}, {2, 1}), {.training = true});
+  EXPECT_THAT(elements(model.non_trainable_variables()[0].value()), ElementsAre(2));
+}
+
+struct CentredImpl : torch::nn::Module {
+  Tensor forward(Tensor x) {
+    if (!skips || !std::exchange(first, false)) x.sub_(x.mean());
+    return x;
+  }
+  bool skips = false;
+  bool first = true;
+};
+
+TEST(TorchModel, WritesOfForwardLeaveTheCallersTensorsAlone) {
+  const TorchModel model([] { return std::make_shared<CentredImpl>(); });
+  const Tensor x = numbers({1, 3}, {2, 1});
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_THAT(elements(model(x)), ElementsAre(-1, 1));
+    EXPECT_THAT(elements(x), ElementsAre(1, 3));
+  }
+  const TorchModel later([] {
+    auto module = std::make_shared<CentredImpl>();
+    module->skips = true;
+    return module;
+  });
+  later(x);
+  EXPECT_THAT([&] { later(x); }, ::testing::ThrowsMessage<InvalidArgumentError>(
+                                     HasSubstr("has written into its input")));
 }
 
 struct TwoInputsImpl : torch::nn::Module {

@@ -35,8 +35,14 @@ Tensor broadcast_weights(const Tensor& weights, const Tensor& values, const char
     fitted = fitted.unsqueeze(-1);
   }
   if (!broadcasts_to(fitted.sizes(), values.sizes())) {
-    throw InvalidArgumentError(str(what, ": sample_weight of shape ", shape_str(weights.sizes()),
-                                   " does not fit values of shape ", shape_str(values.sizes())));
+    const bool one_number = values.dim() == 0;
+    throw InvalidArgumentError(
+        str(what, ": sample_weight of shape ", shape_str(weights.sizes()),
+            " does not fit values of shape ", shape_str(values.sizes()),
+            one_number ? "; a loss that gives one number for the batch cannot weigh rows (nor "
+                         "classes): let it give "
+                         "one for each row, as libtorch's do with .reduction(torch::kNone)"
+                       : ""));
   }
   return fitted;
 }

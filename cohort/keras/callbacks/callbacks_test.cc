@@ -168,10 +168,10 @@ TEST_F(CallbacksTest, TensorBoardGetsScalarsAndHistograms) {
     return found;
   };
   EXPECT_THAT(tags("train"),
-              ::testing::IsSupersetOf({"batch_loss@1", "batch_loss@4", "epoch_loss@0",
-                                       "epoch_loss@1", "epoch_learning_rate@1",
-                                       "epoch_steps_per_second@1", "batch_steps_per_second@2",
-                                       "dense/kernel/histogram@1", "model@0", "keras@0", "graph"}));
+              ::testing::IsSupersetOf(
+                  {"batch_loss@1", "batch_loss@4", "epoch_loss@0", "epoch_loss@1",
+                   "epoch_learning_rate@1", "epoch_steps_per_second@1", "batch_steps_per_second@2",
+                   "dense/kernel_0/histogram@1", "model@0", "keras@0", "graph"}));
   EXPECT_THAT(tags("validation"), ElementsAre("evaluation_loss_vs_iterations@2", "epoch_loss@0",
                                               "evaluation_loss_vs_iterations@4", "epoch_loss@1"));
 }

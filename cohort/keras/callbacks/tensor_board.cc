@@ -62,7 +62,7 @@ void TensorBoard::on_train_begin() {
     internal::check_directory_is_writable(profile_directory());
   }
   is_full_ = false;
-  next_update_ = 0;
+  next_update_ = update_after(step());
   steps_of_fit_ = 0;
   if (std::exchange(profiles_, false))
     profiler::stop();  // of a loop that has not said how it ended
@@ -169,6 +169,11 @@ void TensorBoard::on_epoch_begin(int64_t) {
   epoch_first_step_ = options_.write_steps_per_second ? step() : 0;
 }
 
+int64_t TensorBoard::update_after(int64_t step) const {
+  const int64_t every = options_.update_freq.steps();
+  return every == 0 ? 0 : (step / every + 1) * every;
+}
+
 void TensorBoard::on_train_batch_end(int64_t batch, const Logs& logs) {
   if (options_.profile_batch.first() > 0) {
     steps_of_fit_ += batch - last_batch_;
@@ -178,7 +183,7 @@ void TensorBoard::on_train_batch_end(int64_t batch, const Logs& logs) {
   if (every == 0) return;
   const int64_t now = step();
   if (now < next_update_) return;
-  next_update_ = now + every;
+  next_update_ = update_after(now);
   record_training([&] {
     for (const auto& entry : logs) {
       summary::scalar("batch_" + entry.first, entry.second, {.step = now});
@@ -250,7 +255,7 @@ void TensorBoard::write_histograms(int64_t epoch) {
   for (const Variable& variable : model().variables()) {
     const Tensor value = variable.value().detach();  // in every task, also where nobody writes
     record_training(
-        [&] { summary::histogram(variable.name() + "/histogram", value, {.step = epoch}); });
+        [&] { summary::histogram(variable.name() + "_0/histogram", value, {.step = epoch}); });
   }
 }
 

@@ -17,7 +17,7 @@
 
 namespace cohort::keras::callbacks {
 
-// Numbers of each epoch only, or also of every so-many-th step of training.
+// Numbers of each epoch only, or also of every so-many-th step of training: of 10, 20, .. with 10.
 class UpdateFreq {
  public:
   // "epoch" or "batch". Errors: InvalidArgument (another word).
@@ -86,6 +86,7 @@ class COHORT_API TensorBoard : public Callback {
   using Clock = std::chrono::steady_clock;
 
   int64_t step() const;
+  int64_t update_after(int64_t step) const;
   // Calls `write`, which writes to a file and nothing else. Once the disk is full no more is written.
   void record(FunctionRef<void()> write);
   void record_training(FunctionRef<void()> write);
@@ -103,7 +104,7 @@ class COHORT_API TensorBoard : public Callback {
   std::optional<summary::SummaryWriter> validation_;  // made when there is something to write
   Clock::time_point epoch_start_;
   int64_t epoch_first_step_ = 0;
-  int64_t next_update_ = 0;
+  int64_t next_update_ = 0;  // the step from which on numbers are due
   Clock::time_point last_update_;
   int64_t last_update_step_ = 0;
   int64_t steps_of_fit_ = 0;

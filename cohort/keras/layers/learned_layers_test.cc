@@ -1,5 +1,6 @@
 // Conv1D, pooling of sequences, LSTM, GRU, MultiHeadAttention and the merging layers; tests/interop
 // compares them with TensorFlow's.
+#include <ATen/ops/equal.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -180,6 +181,16 @@ TEST(MultiHeadAttention, AMaskHidesKeys) {
   EXPECT_THAT(hidden.sizes(), ElementsAre(2, 3, 7));
   EXPECT_THAT(elements(layer(tuple(query, value.slice(1, 0, 2))).tensor()),
               Pointwise(DoubleNear(1e-5), elements(hidden)));
+  for (const Tensor& same :
+       {mask[0], mask.slice(0, 0, 1), mask.unsqueeze(1), mask.unsqueeze(1).expand({2, 2, 3, 4})}) {
+    EXPECT_TRUE(at::equal(layer(tuple(query, value, value, same)).tensor(), hidden))
+        << same.sizes();
+  }
+  for (const Tensor& other :
+       {at::ones({2, 3, 3}), at::ones({2, 3, 3, 4}), at::ones({1, 1, 1, 3, 4})}) {
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { layer(tuple(query, value, value, other)); }),
+                HasSubstr("[batch, queries, keys], here [2,3,4]"));
+  }
   EXPECT_EQ(layer.variables().size(), 8u);
   EXPECT_THAT(thrown<InvalidArgumentError>([] { MultiHeadAttention(0, 4); }),
               HasSubstr("num_heads is 0"));

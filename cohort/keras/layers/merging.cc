@@ -119,7 +119,11 @@ class ConcatenateImpl final : public Layer {
   Tensor concatenated_mask(const std::vector<Tensor>& tensors) const {
     const int64_t rank = tensors[0].dim();
     const bool of_steps = rank > 2 && (axis_ == 1 || axis_ == 1 - rank);
-    if (!of_steps || !common_mask(tensors).defined()) return common_mask(tensors);
+    if (!of_steps) return common_mask(tensors);
+    const bool any = std::any_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
+      return internal::mask_of(tensor).defined();
+    });
+    if (!any) return {};
     std::vector<Tensor> masks;
     for (const Tensor& tensor : tensors) {
       const Tensor mask = internal::mask_of(tensor);

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "cohort/core/lazy.h"
+#include "cohort/core/text.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/dropout.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/weighting.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -145,7 +147,7 @@ class MultiHeadAttentionImpl final : public Layer {
     Tensor scores = query.matmul(key.transpose(2, 3));
     if (const Tensor mask = mask_of_all(tensors, scores); mask.defined()) {
       // Not minus infinity: where a query may attend to nothing, Keras attends to all alike.
-      scores = scores + (1 - mask.to(scores.scalar_type())).unsqueeze(1) * -1e9;
+      scores = scores + (1 - mask.to(scores.scalar_type())) * -1e9;
     }
     scores = scores.softmax(-1);
     if (dropout_) scores = (*dropout_)(scores, options);
@@ -170,20 +172,36 @@ class MultiHeadAttentionImpl final : public Layer {
     throw InvalidArgumentError(
         str("MultiHeadAttention: ", option, " is ", value, "; it must be above 0"));
   }
-  // What a query may attend to, [batch, queries, keys] or with a batch of 1; undefined: all. The mask that
-  // is given, those of the sequences, the causal one, together.
+  // [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys] -> the last, with 1 for what is the
+  // same for all. Errors: InvalidArgument (another shape).
+  Tensor as_of_scores(const Tensor& mask, const Tensor& scores) const {
+    Tensor of_scores = mask;
+    while (of_scores.dim() >= 2 && of_scores.dim() < 4) of_scores = of_scores.unsqueeze(-3);
+    if (of_scores.dim() == 4 && internal::broadcasts_to(of_scores.sizes(), scores.sizes())) {
+      return of_scores;
+    }
+    throw InvalidArgumentError(
+        str("layer '", name(), "': a mask of ", internal::shape_str(mask.sizes()),
+            " does not say for [batch, queries, keys], here [", scores.size(0), ",", scores.size(2),
+            ",", scores.size(3),
+            "], what a query may attend to; give one of that shape, or with 1 "
+            "for what is the same for all"));
+  }
+
+  // What a query may attend to, [batch, heads, queries, keys] or with 1 in their place; undefined: all. The
+  // mask that is given, those of the sequences, the causal one, together.
   Tensor mask_of_all(const std::vector<Tensor>& tensors, const Tensor& scores) const {
     Tensor all;
     const auto add = [&all](const Tensor& mask) {
       all = all.defined() ? all.logical_and(mask) : mask;
     };
-    if (tensors.size() == 4) add(tensors[3].dim() == 2 ? tensors[3].unsqueeze(0) : tensors[3]);
+    if (tensors.size() == 4) add(as_of_scores(tensors[3], scores));
     for (size_t i = 0; i < std::min<size_t>(tensors.size(), 3); ++i) {
       const Tensor mask = internal::mask_of(tensors[i]);
-      if (mask.defined()) add(mask.unsqueeze(i == 0 ? 2 : 1));
+      if (mask.defined()) add(mask.unsqueeze(1).unsqueeze(i == 0 ? 3 : 2));
     }
     if (options_.use_causal_mask) {
-      add(at::ones({1, scores.size(2), scores.size(3)}, scores.options()).tril());
+      add(at::ones({1, 1, scores.size(2), scores.size(3)}, scores.options()).tril());
     }
     return all;
   }

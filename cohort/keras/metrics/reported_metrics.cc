@@ -14,12 +14,15 @@ void check_log_name(const std::string& name, const std::string& who) {
     throw InvalidArgumentError(
         str(who, " the name 'loss', under which the logs have the loss itself; give another one"));
   }
-  if (name.starts_with("val_")) {
-    throw InvalidArgumentError(
-        str(who, " the name ", quoted(name),
-            ", but the logs have what begins with 'val_' for numbers of the validation; give "
-            "another one"));
-  }
+  check_is_of_training(name, who);
+}
+
+void check_is_of_training(const std::string& log_name, const std::string& who) {
+  if (!log_name.starts_with("val_")) return;
+  throw InvalidArgumentError(
+      str(who, " the name ", quoted(log_name),
+          ", but the logs have what begins with 'val_' for numbers of the validation; give "
+          "another one"));
 }
 
 void check_is_scalar(const std::string& log_name, const Tensor& result) {

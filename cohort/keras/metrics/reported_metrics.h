@@ -18,6 +18,8 @@ struct NamedMetric {
 // Errors: InvalidArgument "`who` ...": the logs have this name, or any that begins like it, for numbers of
 // their own ("loss", "val_accuracy").
 void check_log_name(const std::string& name, const std::string& who);
+// Errors: InvalidArgument "`who` ...": the logs have what begins with "val_" for numbers of the validation.
+void check_is_of_training(const std::string& log_name, const std::string& who);
 
 // Errors: InvalidArgument (a metric gives several numbers).
 void check_is_scalar(const std::string& log_name, const Tensor& result);

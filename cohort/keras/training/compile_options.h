@@ -34,6 +34,16 @@ concept TorchLoss = requires(T& holder, const Tensor& tensor) {
   { holder->forward(tensor, tensor) } -> std::convertible_to<Tensor>;
 };
 
+// What the losses of the replicas are to each other: the sum that libtorch's loss makes of a replica's rows is
+// a part of the batch's; its mean stands for all.
+template <TorchLoss T>
+keras::losses::Reduction reduction_of(const T& holder) {
+  if constexpr (requires { get_enum_name(holder->options.reduction()); }) {  // of torch::enumtype
+    if (get_enum_name(holder->options.reduction()) == "kSum") return keras::losses::Reduction::SUM;
+  }
+  return keras::losses::Reduction::AUTO;
+}
+
 }  // namespace internal
 
 namespace keras {
@@ -70,9 +80,11 @@ class COHORT_API LossArgument {
       : loss_(losses::Loss::Function(std::move(fn))) {}
   template <internal::TorchLoss Module>
   LossArgument(Module module)
-      : loss_(losses::Loss::Function([module](const Tensor& y_true, const Tensor& y_pred) mutable {
-          return Tensor(module->forward(y_pred, y_true));
-        })) {}
+      : loss_(losses::Loss(
+            [module](const Tensor& y_true, const Tensor& y_pred) mutable {
+              return Tensor(module->forward(y_pred, y_true));
+            },
+            {.reduction = internal::reduction_of(module)})) {}
 
   // Errors: InvalidArgument (an unknown name).
   losses::Loss loss() const;

@@ -8,6 +8,7 @@
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/kept_metrics.h"
 #include "cohort/keras/training/loop_form.h"
 
@@ -87,12 +88,11 @@ Logs run_evaluation(const keras::ModelHandle& handle, const keras::Data& data,
   const TrainingTurn turn(training.turns, model->name(), "evaluate");
   const auto core = strategy_of(*model);
   const StrategyScope scope(core);
-  const InterruptScope interrupts;
-  Evaluation evaluation(
-      handle, weighted(data, options.sample_weight),
-      {.batch_size = options.batch_size, .steps = options.steps, .interrupted = [&core] {
-         return InterruptScope::requested() && !core->group().spans_tasks();
-       }});
+  std::optional<InterruptRequests> interrupts;  // of the task that runs the loop
+  Evaluation evaluation(handle, weighted(data, options.sample_weight),
+                        {.batch_size = options.batch_size,
+                         .steps = options.steps,
+                         .interrupted = [&interrupts] { return interrupts->any(); }});
   const int verbose = resolve_verbose(options.verbose, *core);
   keras::callbacks::CallbackList callbacks(options.callbacks);
   if (verbose > 0) callbacks.append(std::make_shared<keras::callbacks::ProgbarLogger>());
@@ -100,9 +100,10 @@ Logs run_evaluation(const keras::ModelHandle& handle, const keras::Data& data,
   callbacks.set_params({.steps = evaluation.expected(), .verbose = verbose});
   return logs_of(evaluation.runner().run_loop([&] {
     if (training.fit != nullptr) training.fit->settle();  // its metrics stand still
+    interrupts.emplace(core);
     const std::optional<Logs> logs =
         keeping_outer_metrics(training, *model, [&] { return evaluation.run(callbacks); });
-    if (logs) return form_of(*logs);
+    if (logs && !interrupts->any_now()) return form_of(*logs);
     throw InterruptedError(
         str("interrupted: evaluation ended after step ", evaluation.steps_done()));
   }));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,54 @@ TEST_F(FitInterrupt, TasksEndValidationAtTheSameStep) {
   EXPECT_EQ(interrupts[0].last_batch, interrupts[1].last_batch);
   EXPECT_LT(interrupts[0].last_batch, 32);
   for (const InterruptsValidation& one : interrupts) EXPECT_EQ(one.said.back(), "interrupted");
+}
+
+// Runs `call` on two tasks, of which the first is interrupted in its third step; both end, with this message.
+void expect_tasks_end(const char* message,
+                      const std::function<void(const Sequential&, Callback&)>& call) {
+  struct InterruptsThirdStep : Callback {
+    explicit InterruptsThirdStep(bool raises) : raises_(raises) {}
+    void on_test_batch_end(int64_t batch, const Logs&) override { end(batch); }
+    void on_predict_batch_end(int64_t batch) override { end(batch); }
+    void end(int64_t batch) const {
+      if (raises_ && batch == 2) ::raise(SIGINT);
+    }
+    bool raises_;
+  };
+  std::vector<std::string> said(2);
+  distribute::run_all_tasks(2, 1, [&](const distribute::Strategy& strategy, int task) {
+    const auto scope = strategy.scope();
+    const Sequential model = small_classifier();
+    model.compile(class_options());
+    try {
+      InterruptsThirdStep callback(task == 0);
+      call(model, callback);
+    } catch (const InterruptedError& error) {
+      said[static_cast<size_t>(task)] = error.what();
+    }
+  });
+  EXPECT_THAT(said, ::testing::Each(HasSubstr(message)));
+}
+
+TEST_F(FitInterrupt, TasksEndEvaluationAtTheSameStep) {
+  expect_tasks_end("evaluation ended after step 16",
+                   [](const Sequential& model, Callback& callback) {
+                     model.evaluate(image_batches(80, 1), {.verbose = 0, .callbacks = {callback}});
+                   });
+}
+
+TEST_F(FitInterrupt, TasksThatAreDoneLearnOfItToo) {
+  expect_tasks_end("evaluation ended after step 3",
+                   [](const Sequential& model, Callback& callback) {
+                     model.evaluate(image_batches(6, 2), {.verbose = 0, .callbacks = {callback}});
+                   });
+}
+
+TEST_F(FitInterrupt, TasksEndPredictionAtTheSameStep) {
+  expect_tasks_end("prediction ended after step 16",
+                   [](const Sequential& model, Callback& callback) {
+                     model.predict(image_batches(80, 1), {.verbose = 0, .callbacks = {callback}});
+                   });
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
           Evaluation::Options{.batch_size = batch_size,
                               .steps = options.validation_steps,
                               .steps_option = "validation_steps",
-                              .interrupted = [this] { return interrupted(false); }});
+                              .interrupted = [this] { return interrupts_->any(); }});
     });
   }
   const int verbose = resolve_verbose(options.verbose, *core_);
@@ -206,7 +206,7 @@ keras::History FitLoop::train() {
 }
 
 keras::History FitLoop::train_epochs() {
-  const InterruptScope interrupts;
+  interrupts_.emplace(core_);
   keras::History history;
   FitProgress& progress = *state_.progress;
   callbacks_.on_train_begin();
@@ -225,7 +225,7 @@ keras::History FitLoop::train_epochs() {
       callbacks_.on_epoch_end(epoch, logs);
     }
     history.add(epoch, logs);
-    if (interrupted(true)) end_interrupted();
+    if (interrupts_->any_now()) end_interrupted();
   }
   OptimizerState::of(training_.compiled(*model_).optimizer())
       .finish_fit(model_->trainable_variables());
@@ -261,7 +261,7 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
     if (std::exchange(is_first, false)) training_.metrics(*model_);
     logs.forget();
     callbacks_.on_train_batch_end(told - 1, logs);
-    if (interrupted(false)) end_interrupted();
+    if (interrupts_->any()) end_interrupted();
     if (training_.stop) end = EpochEnd::kStopped;
   }
   settle();
@@ -313,14 +313,6 @@ void FitLoop::end_unvalidated_epoch(int64_t epoch, Logs& logs) {
   } catch (const Error& error) {
     log_warning("fit: the validation of epoch ", epoch + 1, " was interrupted, and ", error.what());
   }
-}
-
-// Tasks agree only now and then, which takes time: at the same steps everywhere.
-bool FitLoop::interrupted(bool now) {
-  constexpr int64_t kAgreeEvery = 16;
-  if (!core_->group().spans_tasks()) return InterruptScope::requested();
-  if (!now && ++executions_ % kAgreeEvery != 0) return false;
-  return any_task(*core_, InterruptScope::requested());
 }
 
 void FitLoop::end_interrupted() {

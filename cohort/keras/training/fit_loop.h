@@ -7,6 +7,7 @@
 
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/training/evaluation.h"
+#include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/step_loop.h"
 #include "cohort/train/trackable.h"
 
@@ -70,7 +71,6 @@ class FitLoop {
   // Of an epoch whose validation Ctrl-C has ended. Callbacks may miss its numbers: what they throw is logged,
   // and fit ends as after Ctrl-C in a step.
   void end_unvalidated_epoch(int64_t epoch, keras::Logs& logs);
-  bool interrupted(bool now);
   [[noreturn]] void end_interrupted();
 
   const keras::ModelHandle handle_;
@@ -89,10 +89,10 @@ class FitLoop {
   bool outer_stop_ = false;    // whether that one is to end
   int64_t steps_ = kAllSteps;  // of an epoch
   bool begins_anew_ = true;    // each epoch, at the beginning of the data
-  int64_t executions_ = 0;
-  int64_t ahead_ = 0;  // steps that progress counts, and of which callbacks do not know yet
+  int64_t ahead_ = 0;          // steps that progress counts, and of which callbacks do not know yet
   bool trained_ = false;
-  bool validation_ended_early_ = false;  // by Ctrl-C
+  bool validation_ended_early_ = false;          // by Ctrl-C
+  std::optional<InterruptRequests> interrupts_;  // while it trains
   std::optional<Evaluation> validation_;
   keras::callbacks::CallbackList callbacks_;
 };

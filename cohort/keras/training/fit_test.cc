@@ -387,6 +387,16 @@ class ReturnsOne : public Model {
   Structure test_step(const Structure&) override { return dict({{"one", at::ones({})}}); }
 };
 
+class ReturnsNamed : public Model {
+ public:
+  ReturnsNamed(std::string name, Tensor value) : name_(std::move(name)), value_(std::move(value)) {}
+  Structure train_step(const Structure&) override { return dict({{name_, value_}}); }
+
+ private:
+  std::string name_;
+  Tensor value_;
+};
+
 class ReturnsRows : public Model {
  public:
   Structure train_step(const Structure&) override { return dict({{"rows", at::ones({3})}}); }
@@ -444,6 +454,21 @@ TEST(Fit, NamesALogThatIsNoScalar) {
           AllOf(HasSubstr("float32 [3] under 'rows'"), HasSubstr("scalars"))));
 }
 
+TEST(Fit, NamesALogThatNobodyCanReport) {
+  const auto strategy = distribute::mirrored(2);
+  const auto scope = strategy.scope();
+  const auto fit = [](const char* name, const Tensor& value) {
+    const ModelHandle model = std::make_shared<ReturnsNamed>(name, value);
+    model.compile({});
+    model.fit(at::ones({4, 1}), at::ones({4, 1}), {.verbose = 0});
+  };
+  EXPECT_THAT([&] { fit("is_odd", at::ones({}, at::kBool)); },
+              ::testing::ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("bools"), HasSubstr("is_odd"))));
+  EXPECT_THAT([&] { fit("val_a", at::ones({})); },
+              ::testing::ThrowsMessage<InvalidArgumentError>(HasSubstr("'val_a'")));
+}
+
 struct NetImpl : torch::nn::Module {
   NetImpl() : linear(register_module("linear", torch::nn::Linear(64, 3))) {}
   Tensor forward(const Tensor& x) { return linear(x.flatten(1)); }
@@ -471,6 +496,35 @@ TEST(Fit, TrainsModulesOfLibtorchWithLossesOfLibtorch) {
   EXPECT_EQ(by_module, by_function);
   const auto by_keras = train({.optimizer = "sgd", .loss = class_loss()});
   EXPECT_LT(curve_difference(by_module, by_keras), 1e-5);
+}
+
+TEST(Fit, SumsOfLibtorchsLossesAreOfTheWholeBatch) {
+  std::vector<double> losses;
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    torch::manual_seed(4);
+    const TorchModel model([] { return Net(); });
+    model.compile({.optimizer = optimizers::SGD({.learning_rate = 1e-3}),
+                   .loss = torch::nn::CrossEntropyLoss(
+                       torch::nn::CrossEntropyLossOptions().reduction(torch::kSum))});
+    const LabelledImages data = make_images(13, float32);
+    for (int step = 0; step < 3; ++step) {
+      losses.push_back(model.train_on_batch(data.images, data.labels)["loss"]);
+    }
+  }
+  for (size_t step = 0; step < 3; ++step) {
+    EXPECT_NEAR(losses[step + 3], losses[step], 1e-4 * losses[step]);
+  }
+}
+
+TEST(Fit, WeightsOfRowsNeedALossOfEach) {
+  const TorchModel model([] { return Net(); });
+  model.compile({.optimizer = "sgd", .loss = torch::nn::CrossEntropyLoss()});
+  const LabelledImages data = make_images(4, float32);
+  EXPECT_THAT(
+      [&] { model.fit(data.images, data.labels, {.verbose = 0, .sample_weight = at::ones({4})}); },
+      ::testing::ThrowsMessage<InvalidArgumentError>(HasSubstr("torch::kNone")));
 }
 
 }  // namespace

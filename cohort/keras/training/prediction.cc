@@ -67,15 +67,17 @@ Structure in_order(const Structure& numbered) {
   });
 }
 
+[[noreturn]] void end_interrupted(int64_t done) {
+  throw InterruptedError(str("interrupted: prediction ended after step ", done));
+}
+
 struct PredictPlan {
   int64_t steps = kAllSteps;
   int64_t at_once = 1;  // steps between two calls of the hooks
-  bool can_interrupt = true;
 };
 
 Structure predict_all(StepLoop& loop, const PredictPlan& plan, const std::string& model,
-                      keras::callbacks::CallbackList& callbacks) {
-  const InterruptScope interrupts;
+                      keras::callbacks::CallbackList& callbacks, InterruptRequests& interrupts) {
   callbacks.on_predict_begin();
   loop.keep_results();
   int64_t done = 0;
@@ -83,11 +85,10 @@ Structure predict_all(StepLoop& loop, const PredictPlan& plan, const std::string
     callbacks.on_predict_batch_begin(done);
     done += loop.run(std::min(plan.at_once, plan.steps - done));
     callbacks.on_predict_batch_end(done - 1);
-    if (InterruptScope::requested() && plan.can_interrupt) {
-      throw InterruptedError(str("interrupted: prediction ended after step ", done));
-    }
+    if (interrupts.any()) end_interrupted(done);
   }
   loop.join();
+  if (interrupts.any_now()) end_interrupted(done);
   const std::vector<Structure> parts = loop.take_results();
   if (parts.empty()) throw InvalidArgumentError("predict: the data has no batches");
   const auto found = static_cast<int64_t>(parts.size());
@@ -124,10 +125,10 @@ Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& da
   const Training& training = Training::of(*model);
   const PredictPlan plan{
       .steps = steps,
-      .at_once = training.is_compiled() ? training.compiled(*model).steps_per_execution() : 1,
-      .can_interrupt = !core->group().spans_tasks()};
+      .at_once = training.is_compiled() ? training.compiled(*model).steps_per_execution() : 1};
   return loop.runner().run_loop([&] {
-    const Structure all = predict_all(loop, plan, model->name(), callbacks);
+    InterruptRequests interrupts(core);
+    const Structure all = predict_all(loop, plan, model->name(), callbacks, interrupts);
     return with_index ? in_order(all) : all;
   });
 }

@@ -179,6 +179,7 @@ void StepLogs::read(std::vector<keras::Logs::Entry>& entries) {
                                    "; it returns a dict of scalars for the logs, or nothing"));
   }
   for (const auto& [name, value] : result.items()) {
+    check_is_of_training(name, str("a step of model ", quoted(model_.name()), " gives a number"));
     const auto found =
         std::find_if(entries.begin(), entries.end(),
                      [&, key = &name](const auto& one) { return one.first == *key; });
@@ -277,13 +278,6 @@ void make_variables(const std::shared_ptr<keras::Model>& model, const StepInput&
   compiled.prepare(outputs.make_structure(
       [](const TensorSpec&) -> Leaf { return at::scalar_tensor(0, at::kFloat); }));
   compiled.optimizer().build(model->trainable_variables());
-}
-
-bool any_task(StrategyCore& core, bool here) {
-  if (!core.group().spans_tasks()) return here;
-  std::vector<Tensor> flags(static_cast<size_t>(core.num_local_replicas()),
-                            at::scalar_tensor(here ? 1 : 0, at::kLong));
-  return core.sum_over_replicas(flags).item<int64_t>() > 0;
 }
 
 }  // namespace cohort::internal

@@ -119,7 +119,5 @@ int resolve_verbose(int verbose, const StrategyCore& core);
 // is compiled, of its losses, metrics and optimizer, as its first step would.
 // Errors: those of the model on inputs of this form.
 void make_variables(const std::shared_ptr<keras::Model>& model, const StepInput& input);
-// Whether any task wants to end. COLLECTIVE over tasks.
-bool any_task(StrategyCore& core, bool here);
 
 }  // namespace cohort::internal

@@ -162,6 +162,11 @@ LoopResult decode(const std::string& bytes) {
 // The coordinator ends the others' tasks with its own: no other one will come.
 void check_not_ended(const distribute::Server& server, int64_t call) {
   if (!server.core().is_stopping()) return;
+  if (const std::exception_ptr error = server.core().stop_error()) {
+    throw UnavailableError(
+        str("this task's server has stopped before it learnt how call ", call,
+            " of fit, evaluate or predict has ended: ", record_error(error).message));
+  }
   throw UnavailableError(str("the coordinator has ended before this task learnt how call ", call,
                              " of fit, evaluate or predict has ended; its log says so"));
 }

@@ -67,7 +67,7 @@ class LoopTable {
   void remove_input(const LoopCall& call, const InputKey& key);
   // All of it is declared: steps may come.
   void serve(const LoopCall& call);
-  // The program has failed before it came to the call: other tasks take its steps.
+  // The program has failed before it came to the call, or leaves it before its end: other tasks take its steps.
   void give_up(const LoopCall& call);
 
   struct Found {
@@ -100,7 +100,7 @@ class LoopTable {
   std::condition_variable changed_;
   std::weak_ptr<LoopCall> open_;
   int64_t served_ = 0;      // the last call that was declared whole
-  int64_t given_up_ = 0;    // the last call before which the program has failed
+  int64_t given_up_ = 0;    // the last call that the program has given up
   int64_t awaited_ = 0;     // by steps that have come too early
   int64_t generation_ = 0;  // of the latest coordinator that steps or results have come from
   bool coordinator_went_back_ = false;  // to a call that is over here

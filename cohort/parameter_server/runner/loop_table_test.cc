@@ -52,6 +52,20 @@ TEST(LoopTable, StepsWaitForTheProgramToComeToTheirCall) {
   EXPECT_EQ(found.get().step->name, "evaluate/m");
 }
 
+// As of a worker that stood still: its server, which ends, still gets steps of the call that goes on elsewhere.
+TEST(LoopTable, StepsOfACallThatWasLeftAreLost) {
+  LoopTable table;
+  {
+    const auto call = table.open();
+    table.declare(*call, step_named("fit/m"));
+    table.set_input(*call, {0, 0}, some_input());
+    table.serve(*call);
+    table.give_up(*call);
+    EXPECT_THROW(table.find(1, "fit/m", {0, 0}, 1, in_a_minute()), UnavailableError);
+  }
+  EXPECT_THROW(table.find(1, "fit/m", {0, 0}, 1, in_a_minute()), UnavailableError);
+}
+
 TEST(LoopTable, AStepThatCameTooEarlyCountsAsLostAndItsReturnIsAwaited) {
   LoopTable table;
   try {

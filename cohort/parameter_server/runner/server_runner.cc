@@ -157,8 +157,15 @@ Structure ServerRunner::follow() {
   const InterruptScope interrupts;  // the coordinator ends the loop; saves need this task
   core_->loops().serve(*call_);
   core_->set_failure_known(true);  // what ends this call was the coordinator's to say
-  LoopResult result = wait_for_result(core_->own_server(), call_->number,
-                                      [this] { core_->loops().check_coordinator(); });
+  LoopResult result = [this] {
+    try {
+      return wait_for_result(core_->own_server(), call_->number,
+                             [this] { core_->loops().check_coordinator(); });
+    } catch (...) {  // of this task alone: the call goes on, and its steps on other workers
+      core_->loops().give_up(*call_);
+      throw;
+    }
+  }();
   acknowledge(core_->own_server().coordination(), core_->own_server().core().task(), call_->number);
   core_->loops().learn_generation(result.generation);
   core_->set_left_alone(result.is_last);
