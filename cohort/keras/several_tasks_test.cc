@@ -98,5 +98,24 @@ TEST(SeveralTasksTraining, IsThatOfOneProcessWithAsManyReplicas) {
   for (const Curve& curve : train_in_tasks(2, 2)) expect_close(curve, four, 1e-4);
 }
 
+TEST(SeveralTasks, FitWithOtherOptionsIsAnErrorThatHasBoth) {
+  std::vector<std::string> errors(2);
+  distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const auto scope = strategy.scope();
+    const Sequential model({layers::Flatten(), layers::Dense(3, {.name = "dense"})}, {.name = "m"});
+    model.compile({.optimizer = "sgd", .loss = "mse"});
+    const Tensor x = at::ones({34, 1});
+    try {
+      model.fit(x, x, {.batch_size = 16 + task, .verbose = 0});
+    } catch (const Error& error) {
+      errors[static_cast<size_t>(task)] = error.what();
+    }
+  });
+  for (const std::string& error : errors) {
+    EXPECT_THAT(error, ::testing::AllOf(::testing::HasSubstr("batch_size=16"),
+                                        ::testing::HasSubstr("batch_size=17")));
+  }
+}
+
 }  // namespace
 }  // namespace cohort::keras

@@ -1,6 +1,7 @@
 // What a task of this process does for the strategies of a program, one after another.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
@@ -18,6 +19,8 @@ class ServedTask {
   // The coordinator that gave sessions below this one ends: inputs that functions of its program have made go, once
   // what the task does at the moment has ended. Does not wait.
   virtual void drop_inputs_below(SessionId session) = 0;
+  // Waits until what the task does for programs at the moment has ended, until `deadline`; returns whether it has.
+  virtual bool wait_until_idle(std::chrono::steady_clock::time_point) { return true; }
 };
 
 }  // namespace cohort::internal

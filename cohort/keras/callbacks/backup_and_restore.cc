@@ -64,6 +64,12 @@ void BackupAndRestore::on_train_begin() {
         "train::CheckpointManager");
   }
   if (is_chief()) internal::check_directory_is_writable(directory_);
+  if (is_chief() && Training::of(*internal::model_of(model())).used_backups.contains(directory_)) {
+    internal::log_warning("BackupAndRestore: an earlier fit of this program has used ", directory_,
+                          ", too: killed from now on and started again, the program would go on "
+                          "from this fit's backup in that "
+                          "earlier one. Give each fit a directory of its own");
+  }
   // The seed of the shuffling first, since it is part of the pipeline whose position follows.
   const uint64_t seed = fit->progress->shuffle_seed;
   const train::LoadStatus found =
@@ -118,6 +124,7 @@ void BackupAndRestore::on_train_error() {
 }
 
 void BackupAndRestore::on_train_end(const Logs&) {
+  Training::of(*internal::model_of(model())).used_backups.insert(directory_);
   if (metrics_ != nullptr) metrics_->stop_waiting();
   manager_.reset();
   metrics_.reset();

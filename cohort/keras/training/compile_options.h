@@ -68,7 +68,8 @@ class COHORT_API OptimizerArgument {
 
 // By name ("mse", "sparse_categorical_crossentropy", ...), an object, a function of labels and
 // predictions, or a loss module of libtorch, which is called as module(predictions, labels). A
-// function may return a loss for each example, or their mean as a scalar.
+// function may return a loss for each example, or their mean as a scalar. Errors: InvalidArgument (a module with
+// parameters of its own, which nothing would train).
 class COHORT_API LossArgument {
  public:
   LossArgument(const char* name) : name_(name) {}
@@ -84,12 +85,18 @@ class COHORT_API LossArgument {
             [module](const Tensor& y_true, const Tensor& y_pred) mutable {
               return Tensor(module->forward(y_pred, y_true));
             },
-            {.reduction = internal::reduction_of(module)})) {}
+            {.reduction = internal::reduction_of(module)})) {
+    for (const auto& item : module->named_parameters()) {
+      if (item.value().requires_grad()) refuse_parameter(item.key());
+    }
+  }
 
   // Errors: InvalidArgument (an unknown name).
   losses::Loss loss() const;
 
  private:
+  [[noreturn]] static void refuse_parameter(const std::string& name);
+
   std::string name_;
   std::optional<losses::Loss> loss_;  // none: that of the name
 };

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/training/agree_on_call.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/kept_metrics.h"
@@ -88,6 +88,7 @@ Logs run_evaluation(const keras::ModelHandle& handle, const keras::Data& data,
   const TrainingTurn turn(training.turns, model->name(), "evaluate");
   const auto core = strategy_of(*model);
   const StrategyScope scope(core);
+  agree_on_call(*core, options);
   std::optional<InterruptRequests> interrupts;  // of the task that runs the loop
   Evaluation evaluation(handle, weighted(data, options.sample_weight),
                         {.batch_size = options.batch_size,

@@ -9,12 +9,12 @@
 
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error_context.h"
-#include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
+#include "cohort/keras/training/agree_on_call.h"
 #include "cohort/keras/training/kept_metrics.h"
 #include "cohort/keras/training/loop_form.h"
 #include "cohort/ops/random.h"
@@ -82,6 +82,7 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
       callbacks_(options.callbacks) {
   training_.compiled(*model_);
   check_options();
+  agree_on_call(*core_, options);
   divide(data);
   state_.progress = std::make_shared<FitProgress>();
   state_.progress->epoch = options.initial_epoch;

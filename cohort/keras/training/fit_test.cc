@@ -518,6 +518,16 @@ TEST(Fit, SumsOfLibtorchsLossesAreOfTheWholeBatch) {
   }
 }
 
+TEST(Fit, RefusesALossWithParameters) {
+  struct Scaled : torch::nn::Module {
+    Scaled() { scale = register_parameter("scale", at::ones({})); }
+    Tensor forward(const Tensor& x, const Tensor& y) { return ((x - y) * scale).square().mean(); }
+    Tensor scale;
+  };
+  EXPECT_THAT([] { LossArgument{std::make_shared<Scaled>()}; },
+              ::testing::ThrowsMessage<InvalidArgumentError>(HasSubstr("parameter 'scale'")));
+}
+
 TEST(Fit, WeightsOfRowsNeedALossOfEach) {
   const TorchModel model([] { return Net(); });
   model.compile({.optimizer = "sgd", .loss = torch::nn::CrossEntropyLoss()});

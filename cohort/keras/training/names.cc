@@ -14,6 +14,13 @@ optimizers::Optimizer OptimizerArgument::make() const {
   return object_ ? *object_ : optimizers::get(name_);
 }
 
+void LossArgument::refuse_parameter(const std::string& name) {
+  throw InvalidArgumentError(internal::str("compile: the loss has a parameter ",
+                                           internal::quoted(name),
+                                           ", which nothing would train; make it part of the "
+                                           "model, or freeze it (requires_grad_(false))"));
+}
+
 losses::Loss LossArgument::loss() const { return loss_ ? *loss_ : losses::get(name_); }
 
 void MetricArgument::check() const {

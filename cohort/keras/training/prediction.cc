@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategy_core.h"
@@ -12,6 +11,8 @@
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/training/agree_on_call.h"
+#include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/step_loop.h"
 
 namespace cohort::internal {
@@ -106,6 +107,7 @@ Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& da
   const auto model = model_of(handle);
   const auto core = strategy_of(*model);
   const StrategyScope scope(core);
+  agree_on_call(*core, options);
   // Tasks that share the data get its rows in turn. Of what they read by themselves nobody knows an
   // order.
   const bool whole =

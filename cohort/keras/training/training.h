@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,8 @@ class Training {
   TrainingTurns turns;
   bool stop = false;
   FitState* fit = nullptr;  // while fit runs
+  std::set<std::string>
+      used_backups;  // directories of BackupAndRestore whose fit has come to its end
 
  private:
   // Errors: InvalidArgument.

@@ -1,6 +1,7 @@
 #include "cohort/parameter_server/closures/closure_service.h"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "cohort/cluster/rpc/coordinator_errors.h"
@@ -87,6 +88,12 @@ void ClosureService::drop_inputs_below(SessionId session) {
   pool_.schedule([this, session] {
     if (inputs_session_ < session) inputs_.clear();
   });
+}
+
+bool ClosureService::wait_until_idle(std::chrono::steady_clock::time_point deadline) {
+  const auto reached = std::make_shared<std::promise<void>>();
+  pool_.schedule([reached] { reached->set_value(); });
+  return reached->get_future().wait_until(deadline) == std::future_status::ready;
 }
 
 std::shared_ptr<ParameterServerCore> ClosureService::core_of(int64_t generation) const {

@@ -41,6 +41,7 @@ class ClosureService final : public rpc::Service, public ServedTask {
   // Runs closures of this strategy, too.
   void add(const std::weak_ptr<ParameterServerCore>& core) override;
   void drop_inputs_below(SessionId session) override;
+  bool wait_until_idle(std::chrono::steady_clock::time_point deadline) override;
 
   std::string_view name() const override { return "closures"; }
   std::span<const rpc::MethodSpec> methods() const override;

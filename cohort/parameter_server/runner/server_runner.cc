@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cohort/cluster/server_core.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/interrupt.h"
@@ -19,6 +20,7 @@
 #include "cohort/parameter_server/leadership/early_failure.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_result.h"
+#include "cohort/parameter_server/served_task.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
@@ -42,6 +44,8 @@ constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::hours kMostPerStep{1};
 constexpr std::chrono::hours kMostPerJoin{24 * 365};
 constexpr std::chrono::seconds kGiveUp{5};
+// Of a task that leaves a call by itself, for the step that it runs.
+constexpr std::chrono::seconds kMostToLeave{20};
 // Of a task that fails before its first step, for the coordinator to come to the same place or to learn of
 // it; more than early_failure.h takes to wait for other tasks.
 constexpr std::chrono::seconds kMostToMeet{8};
@@ -161,8 +165,8 @@ Structure ServerRunner::follow() {
     try {
       return wait_for_result(core_->own_server(), call_->number,
                              [this] { core_->loops().check_coordinator(); });
-    } catch (...) {  // of this task alone: the call goes on, and its steps on other workers
-      core_->loops().give_up(*call_);
+    } catch (...) {
+      leave();
       throw;
     }
   }();
@@ -183,6 +187,18 @@ Structure ServerRunner::follow() {
                 "in this one it returns nothing");
   }
   return result.value;
+}
+
+// An error of this task alone: the call goes on, and its steps on other workers. What still runs here uses what
+// ends with the program.
+void ServerRunner::leave() {
+  core_->loops().give_up(*call_);
+  ServedTask* task = nullptr;
+  with_server(core_->cluster(), core_->own_server().core().task(),
+              [&](ServerCore& server) { task = server.kept<ServedTask>(); });
+  if (task == nullptr || task->wait_until_idle(steady_clock::now() + kMostToLeave)) return;
+  log_warning("this task ends while a step of ", quoted(call_->name), " still runs in it, after ",
+              kMostToLeave.count(), " s");
 }
 
 void ServerRunner::fail(const std::exception_ptr& error) noexcept {
