@@ -170,8 +170,10 @@ TEST(DistributedDataset, ReadsAheadAsManyPiecesAsSpecified) {
     const size_t graph = text.find('\n', worker) + 1;
     return text.substr(graph, text.find(':', graph) - graph);
   };
-  EXPECT_EQ(ends_with({}), "prefetch(buffer_size=6, small_bytes=1048576)");  // a step, and one for each replica
-  EXPECT_EQ(ends_with({.experimental_per_replica_buffer_size = 3}), "prefetch(buffer_size=12, small_bytes=1048576)");
+  EXPECT_EQ(ends_with({}),
+            "prefetch(buffer_size=6, small_bytes=1048576)");  // a step, and one for each replica
+  EXPECT_EQ(ends_with({.experimental_per_replica_buffer_size = 3}),
+            "prefetch(buffer_size=12, small_bytes=1048576)");
   EXPECT_EQ(ends_with({.experimental_per_replica_buffer_size = 0}), "split_batches(num_pieces=3)");
 }
 

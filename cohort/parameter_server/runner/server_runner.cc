@@ -161,16 +161,16 @@ Structure ServerRunner::follow() {
   const InterruptScope interrupts;  // the coordinator ends the loop; saves need this task
   core_->loops().serve(*call_);
   core_->set_failure_known(true);  // what ends this call was the coordinator's to say
-  LoopResult result = [this] {
+  distribute::Server& server = core_->own_server();
+  LoopResult result = [&] {
     try {
-      return wait_for_result(core_->own_server(), call_->number,
-                             [this] { core_->loops().check_coordinator(); });
+      return wait_for_result(server, call_->number, [this] { core_->loops().check_coordinator(); });
     } catch (...) {
-      leave();
+      leave(server.core().task());
       throw;
     }
   }();
-  acknowledge(core_->own_server().coordination(), core_->own_server().core().task(), call_->number);
+  acknowledge(server.coordination(), server.core().task(), call_->number);
   core_->loops().learn_generation(result.generation);
   core_->set_left_alone(result.is_last);
   const bool failed_before = result.error != nullptr && result.name.empty();
@@ -191,10 +191,10 @@ Structure ServerRunner::follow() {
 
 // An error of this task alone: the call goes on, and its steps on other workers. What still runs here uses what
 // ends with the program.
-void ServerRunner::leave() {
+void ServerRunner::leave(const TaskId& self) {
   core_->loops().give_up(*call_);
   ServedTask* task = nullptr;
-  with_server(core_->cluster(), core_->own_server().core().task(),
+  with_server(core_->cluster(), self,
               [&](ServerCore& server) { task = server.kept<ServedTask>(); });
   if (task == nullptr || task->wait_until_idle(steady_clock::now() + kMostToLeave)) return;
   log_warning("this task ends while a step of ", quoted(call_->name), " still runs in it, after ",

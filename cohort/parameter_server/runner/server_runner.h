@@ -47,7 +47,7 @@ class ServerRunner final : public StepRunner {
 
   Structure lead(FunctionRef<Structure()> loop);
   Structure follow();
-  void leave();
+  void leave(const TaskId& self);
   void tell(const std::exception_ptr& error);
   void meet_coordinator(const std::exception_ptr& error);
   CoordinatorCore& coordinator();
