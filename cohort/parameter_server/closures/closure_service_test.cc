@@ -4,15 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <mutex>
+#include <string>
 
+#include "cohort/cluster/server_core.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/testing_gate.h"
 
 namespace cohort::distribute {
 namespace {
@@ -29,6 +34,10 @@ class ClosureServiceTest : public ::testing::Test {
       ran_.push_back(number);
       return number;
     });
+    strategy_.function("hold", [this](int64_t number) {
+      gate_.pass();
+      return number;
+    });
     core_->lead();
   }
   // A new session.
@@ -40,14 +49,15 @@ class ClosureServiceTest : public ::testing::Test {
         {.timeout = kPatience});
     return session;
   }
-  std::future<std::exception_ptr> start(const char* method, SessionId session, uint64_t sequence) {
+  std::future<std::exception_ptr> start(const char* method, SessionId session, uint64_t sequence,
+                                        const std::string& function = "note") {
     auto promise = std::make_shared<std::promise<std::exception_ptr>>();
     std::future<std::exception_ptr> error = promise->get_future();
     const bool is_skipped = method == std::string("closures/skip");
     const Structure number =
         is_skipped ? Structure::make_tuple({}) : tuple(static_cast<int64_t>(sequence));
     worker_->start(method,
-                   encode(RunClosure{.function = "note",
+                   encode(RunClosure{.function = function,
                                      .id = 100 + sequence,
                                      .session = session,
                                      .arguments = number,
@@ -67,6 +77,7 @@ class ClosureServiceTest : public ::testing::Test {
   const ParameterServerStrategy strategy_{cluster_.resolver()};
   const std::shared_ptr<internal::ParameterServerCore> core_ = strategy_.parameter_server_core();
   const std::shared_ptr<internal::rpc::Channel> worker_ = core_->channel({"worker", 0});
+  Gate gate_;
   uint64_t last_session_ = 0;
   std::mutex mutex_;
   std::vector<int64_t> ran_;  // guarded by mutex_
@@ -98,6 +109,22 @@ TEST_F(ClosureServiceTest, ANewSessionBeginsAnew) {
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(internal::record_error(refused).code, Code::kAborted);
   EXPECT_THAT(ran(), ElementsAre(0));
+}
+
+TEST_F(ClosureServiceTest, IsIdleWhenWhatItRanHasEnded) {
+  internal::ServedTask* task = nullptr;
+  internal::with_server(core_->cluster(), {"worker", 0}, [&](internal::ServerCore& server) {
+    task = server.kept<internal::ServedTask>();
+  });
+  ASSERT_NE(task, nullptr);
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  EXPECT_TRUE(task->wait_until_idle(now() + kPatience));
+  auto held = start("closures/run", take(), 0, "hold");
+  ASSERT_TRUE(gate_.wait_for(1));
+  EXPECT_FALSE(task->wait_until_idle(now()));
+  gate_.open();
+  EXPECT_TRUE(task->wait_until_idle(now() + kPatience));
+  EXPECT_EQ(held.get(), nullptr);
 }
 
 }  // namespace
