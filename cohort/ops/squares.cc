@@ -3,12 +3,15 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
+#include "cohort/core/intra_op_parallel.h"
 #include "cohort/core/vector_clones.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/graph_node.h"
@@ -50,26 +53,37 @@ class SquaresNode final : public GraphNode {
   const double factor_;
 };
 
+// Of so many numbers at most. Sixty-four sums of floats at once, and these as doubles, in one order on every
+// processor.
+constexpr int64_t kSums = 64;
+constexpr int64_t kBlock = 32 * kSums;
+COHORT_VECTOR_CLONES double squares_of_block(const float* block, int64_t count) {
+  float sums[kSums] = {};
+  for (int64_t row = 0; row + kSums <= count; row += kSums) {
+    const float* __restrict value = block + row;
+    for (int64_t i = 0; i < kSums; ++i) sums[i] += value[i] * value[i];
+  }
+  for (int64_t i = count / kSums * kSums; i < count; ++i) sums[i % kSums] += block[i] * block[i];
+  double sum = 0;
+  for (int64_t i = 0; i < kSums; ++i) sum += sums[i];
+  return sum;
+}
+
 }  // namespace
 
-// Blocks are added up as floats, sixty-four sums at once, and the blocks as doubles: so their order is that
-// of no processor.
-COHORT_VECTOR_CLONES double add_squares(const float* values, int64_t count) {
-  constexpr int64_t kSums = 64;
-  constexpr int64_t kBlock = 32 * kSums;
-  double sum = 0;
-  for (int64_t first = 0; first < count; first += kBlock) {
-    const float* const block = values + first;
-    const int64_t left = std::min(count - first, kBlock);
-    float sums[kSums] = {};
-    for (int64_t row = 0; row + kSums <= left; row += kSums) {
-      const float* __restrict value = block + row;
-      for (int64_t i = 0; i < kSums; ++i) sums[i] += value[i] * value[i];
+// The blocks are added up in their order, whoever has made their sums.
+double add_squares(const float* values, int64_t count) {
+  constexpr int64_t kBlocksPerThread = 16;  // at least
+  const int64_t num_blocks = (count + kBlock - 1) / kBlock;
+  c10::SmallVector<double, 64> sums(static_cast<size_t>(num_blocks));
+  intra_op_parallel_for(0, num_blocks, kBlocksPerThread, [&](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t begin = block * kBlock;
+      sums[static_cast<size_t>(block)] =
+          squares_of_block(values + begin, std::min(count - begin, kBlock));
     }
-    for (int64_t i = left / kSums * kSums; i < left; ++i) sums[i % kSums] += block[i] * block[i];
-    for (int64_t i = 0; i < kSums; ++i) sum += sums[i];
-  }
-  return sum;
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 Tensor sum_of_squares(const Tensor& x, double factor) {

@@ -11,7 +11,7 @@ namespace cohort::internal {
 // The bits of a sum of float32 on the host depend on nothing but the numbers.
 Tensor sum_of_squares(const Tensor& x, double factor);
 
-// The sum of the squares of `count` numbers.
+// The sum of the squares of `count` numbers, by the caller's intra-op threads.
 double add_squares(const float* values, int64_t count);
 
 }  // namespace cohort::internal

@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "cohort/core/intra_op_threads.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {
@@ -38,6 +39,15 @@ TEST(SumOfSquares, EqualsLibtorchInValuesAndGradients) {
     EXPECT_TRUE(
         grad({ours * 3}, {x})[0].to(at::kDouble).allclose(grad({theirs * 3}, {wide})[0], 1e-6, 0));
   }
+}
+
+TEST(SumOfSquares, IsTheSameOnAnyNumberOfThreads) {
+  const Tensor x = at::randn({300'001});
+  const auto sum_on = [&](int threads) {
+    const ScopedIntraOpThreads scope(threads);
+    return add_squares(x.data_ptr<float>(), x.numel());
+  };
+  for (const int threads : {2, 3, 4}) EXPECT_EQ(sum_on(threads), sum_on(1));
 }
 
 TEST(SumOfSquares, HasGradientsOfGradients) {

@@ -50,16 +50,22 @@ struct Place {
   const Tensor& prediction;
 };
 
+// What takes labels, for errors: texts are made where there is one.
+struct Taker {
+  const char* kind;
+  const std::string& name;
+};
+
 // The labels of an output. Errors: InvalidArgument (none for it; strings: names them, and what takes them).
-Tensor labels_for(const Structure& labels, const Place& output, const std::string& taker) {
+Tensor labels_for(const Structure& labels, const Place& output, const Taker& taker) {
   const Structure& own = member_for(labels, output.index, output.name, output.count, "the labels");
   if (!own.is_leaf() || !own.leaf().is_strings()) {
     return with_rows_of(own.tensor(), output.prediction);
   }
-  throw InvalidArgumentError(str("the labels",
-                                 output.name.empty() ? "" : str(" of output ", quoted(output.name)),
-                                 " are ", describe_leaves(own), ", but ", taker,
-                                 " takes numbers; a StringLookup layer makes numbers of strings"));
+  throw InvalidArgumentError(
+      str("the labels", output.name.empty() ? "" : str(" of output ", quoted(output.name)), " are ",
+          describe_leaves(own), ", but ", taker.kind, " ", quoted(taker.name),
+          " takes numbers; a StringLookup layer makes numbers of strings"));
 }
 
 // The weights of an output: one tensor weighs all outputs. Undefined: there are none.
@@ -329,7 +335,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     }
     const Place output{i, count, outputs[i].name, prediction};
     const Tensor weight = weight_for(sample_weight, output);
-    const Tensor labels = labels_for(y, output, str("loss '", part.each.name(), "'"));
+    const Tensor labels = labels_for(y, output, {"loss", part.each.name()});
     const Tensor losses = part.each(labels, prediction, weight);
     const bool averages = !is_sum && !is_each;
     const Tensor mask = mask_of(prediction);
@@ -379,7 +385,7 @@ void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
     }
     const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
     const Place place{i, count, output.name, prediction};
-    const Tensor labels = labels_for(y, place, str("metric ", quoted(output.metrics[0].log_name)));
+    const Tensor labels = labels_for(y, place, {"metric", output.metrics[0].log_name});
     for (const MetricPart& part : output.metrics) {
       const Tensor weight = part.weighted ? weight_for(sample_weight, place) : Tensor();
       part.made.update(labels, prediction, masked_weight(weight, prediction));

@@ -15,11 +15,14 @@
 #include <mutex>
 #include <utility>
 
+#include "cohort/core/intra_op_parallel.h"
 #include "cohort/ops/graph_node.h"
 #include "cohort/ops/plan/kernels.h"
 
 namespace cohort::internal::plan {
 namespace {
+
+constexpr int64_t kPenaltyGrain = 32 << 10;  // elements of a gradient for each thread, at least
 
 using torch::autograd::Edge;
 using torch::autograd::SavedVariable;
@@ -181,12 +184,13 @@ class UnitNode final : public GraphNode {
       return;
     }
     const float factor = number_of(gradient) * static_cast<float>(2 * penalty.factor);
-    if (result.defined()) {
-      add_scaled(x.data_ptr<float>(), factor, x.numel(), result.data_ptr<float>());
-    } else {
-      result = at::empty(x.sizes(), at::kFloat);
-      scale(x.data_ptr<float>(), factor, x.numel(), result.data_ptr<float>());
-    }
+    const bool adds = result.defined();
+    if (!adds) result = at::empty(x.sizes(), at::kFloat);
+    const float* const from = x.data_ptr<float>();
+    float* const to = result.data_ptr<float>();
+    intra_op_parallel_for(0, x.numel(), kPenaltyGrain, [&](int64_t begin, int64_t end) {
+      (adds ? add_scaled : scale)(from + begin, factor, end - begin, to + begin);
+    });
   }
 
   void compute(Plan::BackwardPass& pass, const Tensor& gradient, variable_list& results) {
