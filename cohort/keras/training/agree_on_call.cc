@@ -1,51 +1,71 @@
 #include "cohort/keras/training/agree_on_call.h"
 
 #include <optional>
+#include <string>
+#include <utility>
 
-#include "cohort/collective/task_collectives.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
 
-std::string text_of(const std::optional<int64_t>& number) { return number ? str(*number) : "none"; }
+// The options that a call was given, but for those that are as nobody gives them: texts that errors show are short.
+class GivenOptions {
+ public:
+  template <class T>
+  GivenOptions& add(const char* name, const T& value, const T& usual) {
+    return value == usual ? *this : append(name, value);
+  }
+  GivenOptions& add(const char* name, const std::optional<int64_t>& value) {
+    return value ? append(name, *value) : *this;
+  }
+  std::string take() { return text_.empty() ? "no options" : std::move(text_); }
 
-std::string text_of(const keras::ValidationFreq& freq) {
-  return freq.is_list() ? "a list" : str(freq.every());
-}
+ private:
+  template <class T>
+  GivenOptions& append(const char* name, const T& value) {
+    text_ += str(text_.empty() ? "" : ", ", name, "=", value);
+    return *this;
+  }
 
-void agree(StrategyCore& core, const std::string& call) {
-  if (core.group().spans_tasks()) collective::all_tasks_values(core.group(), int64_t{0}, call);
-}
+  std::string text_;
+};
 
-template <class Options>
-std::string reading(const char* call, const Options& options) {
-  return str(call, " with batch_size=", text_of(options.batch_size),
-             ", steps=", text_of(options.steps));
+void agree(StrategyCore& core, const char* call, const std::string& options) {
+  core.group().between().barrier(
+      {.name = call, .signature = options, .timeout = core.group().timeout()});
 }
 
 }  // namespace
 
 void agree_on_call(StrategyCore& core, const keras::FitOptions& options) {
-  const char* const validation = options.validation_data        ? "data"
-                                 : options.validation_split > 0 ? "a split"
-                                                                : "none";
-  agree(core, str("fit with batch_size=", text_of(options.batch_size), ", epochs=", options.epochs,
-                  ", initial_epoch=", options.initial_epoch,
-                  ", steps_per_epoch=", text_of(options.steps_per_epoch),
-                  ", shuffle=", options.shuffle ? "true" : "false", ", validation=", validation,
-                  ", validation_split=", options.validation_split,
-                  ", validation_batch_size=", text_of(options.validation_batch_size),
-                  ", validation_steps=", text_of(options.validation_steps),
-                  ", validation_freq=", text_of(options.validation_freq)));
+  if (!core.group().spans_tasks()) return;
+  const bool every_time = !options.validation_freq.is_list();
+  agree(core, "fit",
+        GivenOptions()
+            .add("batch_size", options.batch_size)
+            .add<int64_t>("epochs", options.epochs, 1)
+            .add<int64_t>("initial_epoch", options.initial_epoch, 0)
+            .add("steps_per_epoch", options.steps_per_epoch)
+            .add("shuffle", options.shuffle ? 1 : 0, 1)
+            .add("validation_data", options.validation_data ? 1 : 0, 0)
+            .add("validation_split", options.validation_split, 0.0)
+            .add("validation_batch_size", options.validation_batch_size)
+            .add("validation_steps", options.validation_steps)
+            .add("validation_freq", every_time ? options.validation_freq.every() : 0, 1)
+            .take());
 }
 
 void agree_on_call(StrategyCore& core, const keras::EvaluateOptions& options) {
-  agree(core, reading("evaluate", options));
+  if (!core.group().spans_tasks()) return;
+  agree(core, "evaluate",
+        GivenOptions().add("batch_size", options.batch_size).add("steps", options.steps).take());
 }
 
 void agree_on_call(StrategyCore& core, const keras::PredictOptions& options) {
-  agree(core, reading("predict", options));
+  if (!core.group().spans_tasks()) return;
+  agree(core, "predict",
+        GivenOptions().add("batch_size", options.batch_size).add("steps", options.steps).take());
 }
 
 }  // namespace cohort::internal

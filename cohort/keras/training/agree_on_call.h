@@ -9,7 +9,7 @@
 
 namespace cohort::internal {
 
-// COLLECTIVE over tasks. Errors: those of collective calls; where tasks give others, InvalidArgument that has the
+// COLLECTIVE over tasks. Errors: those of collective calls; where tasks give others, FailedPrecondition that has the
 // options of two of them.
 void agree_on_call(StrategyCore& core, const keras::FitOptions& options);
 void agree_on_call(StrategyCore& core, const keras::EvaluateOptions& options);

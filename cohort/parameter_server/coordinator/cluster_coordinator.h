@@ -190,8 +190,9 @@ class COHORT_API ClusterCoordinator {
   // Arguments: iterators first, then tensors, numbers, strings, structures, workers' values, and results of functions
   // that were scheduled before (the function then runs once they are there; if one of them fails, it is
   // cancelled). Values are those of the moment of the call: it copies tensors that somebody else holds. One
-  // structure alone is what Strategy::run makes of it: the function takes it as it is, or its members. The function runs on some worker, at least once; what it assigns to variables takes
-  // effect once: in steps, and outside of them where it makes the same assignments each time.
+  // structure alone is what Strategy::run makes of it: the function takes it as it is, or its members. The
+  // function runs on some worker, at least once; what it assigns to variables takes effect once: in steps, and
+  // outside of them where it makes the same assignments each time.
   // Errors: also InvalidArgument (a function that makes an input; an undefined tensor), Unimplemented (a sparse
   // tensor, or a dtype that cannot be sent: names the argument), DeadlineExceeded (the queue stays
   // full for an hour), FailedPrecondition (in a scheduled function).
