@@ -12,12 +12,12 @@
 #pragma once
 
 #include <exception>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "cohort/core/export.h"
+#include "cohort/core/text_stream.h"
 
 namespace cohort {
 
@@ -117,10 +117,11 @@ struct ErrorRecord {
 // A null pointer, too: that of a thread which pthread_exit unwinds.
 COHORT_API ErrorRecord record_error(const std::exception_ptr& error);
 
-// Joins the printed forms of its arguments: str("layer '", name, "' takes rank ", 4).
+// Joins the printed forms of its arguments: str("layer '", name, "' takes rank ", 4). The same text
+// under every locale.
 template <class... Parts>
 std::string str(const Parts&... parts) {
-  std::ostringstream out;
+  TextStream out;
   (out << ... << parts);
   return std::move(out).str();
 }
