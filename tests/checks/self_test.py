@@ -7,6 +7,7 @@ from pathlib import Path
 
 import clocks
 import code_loading
+import document_paths
 import examples_in_comments
 import exports
 import includes
@@ -47,6 +48,11 @@ class PlantedOffences(unittest.TestCase):
         self.write("cohort/parameter_server/a.cc", "\n\nvoid f() { ready_.wait(lock); }\n")
         self.write("cohort/parameter_server/b.cc", "void f() { ready_.wait_for(lock, 1s); }\n")
         self.assert_offence(waits.check(self.root), "cohort/parameter_server/a.cc:3", "no deadline")
+
+    def test_document_that_names_a_source_that_is_gone(self):
+        self.write("cohort/core/a.h", "")
+        self.write("docs/a.md", "`core/a.h` and `cohort/core/a.h` are\nhere, `core/b.h` is gone\n")
+        self.assert_offence(document_paths.check(self.root), "docs/a.md:2", "core/b.h")
 
     def test_strategy_named_in_keras(self):
         self.write("cohort/keras/fit.cc", "\nif (name == \"MirroredStrategy\") return;\n")
