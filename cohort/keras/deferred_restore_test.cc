@@ -216,6 +216,7 @@ TEST_F(DeferredRestore, AnOptimizerOfAnotherClassIsRefusedBeforeAnythingChanges)
       [](double rate) { return optimizers::Adadelta({.learning_rate = rate}); },
       [](double rate) { return optimizers::Adamax({.learning_rate = rate}); },
       [](double rate) { return optimizers::Nadam({.learning_rate = rate}); },
+      [](double rate) { return optimizers::Lion({.learning_rate = rate}); },
       [](double rate) { return optimizers::Ftrl({.learning_rate = rate}); }};
   const std::vector<Variable> weights = {Variable(at::zeros({3})), Variable(at::zeros({3}))};
   for (size_t i = 0; i < classes.size(); ++i) {

@@ -61,6 +61,7 @@ TEST(ServedLayers, EveryOptimizerTrainsAsAlone) {
       [] { return optimizers::Adagrad({.learning_rate = 0.1}); },
       [] { return optimizers::Adadelta({.learning_rate = 0.1}); },
       [] { return optimizers::Adamax({.learning_rate = 0.1}); },
+      [] { return optimizers::Lion({.learning_rate = 0.1}); },
       [] { return optimizers::Nadam({.learning_rate = 0.1}); },
       [] { return optimizers::Ftrl({.learning_rate = 0.1}); },
       [] { return optimizers::SGD({.learning_rate = 0.1, .clipvalue = 0.01}); },

@@ -12,9 +12,7 @@ class Adadelta final : public UpdateRule {
   explicit Adadelta(const AdadeltaOptions& options) : options_(options) {}
 
   std::string name() const override { return "Adadelta"; }
-  RuleConfig config() const override {
-    return {name(), {{"rho", options_.rho}, {"epsilon", options_.epsilon}}};
-  }
+  RuleConfig config() const override { return internal::config_of(name(), options_); }
   std::vector<SlotSpec> slots() const override {
     return {{.name = "accumulated_grad"}, {.name = "accumulated_delta_var"}};
   }

@@ -12,11 +12,7 @@ class Adagrad final : public UpdateRule {
   explicit Adagrad(const AdagradOptions& options) : options_(options) {}
 
   std::string name() const override { return "Adagrad"; }
-  RuleConfig config() const override {
-    return {name(),
-            {{"initial_accumulator_value", options_.initial_accumulator_value},
-             {"epsilon", options_.epsilon}}};
-  }
+  RuleConfig config() const override { return internal::config_of(name(), options_); }
   std::vector<SlotSpec> slots() const override {
     return {{.name = "accumulator", .initial_value = options_.initial_accumulator_value}};
   }

@@ -21,13 +21,7 @@ class Adam final : public UpdateRule {
   explicit Adam(const AdamOptions& options) : options_(options) {}
 
   std::string name() const override { return "Adam"; }
-  RuleConfig config() const override {
-    return {name(),
-            {{"beta_1", options_.beta_1},
-             {"beta_2", options_.beta_2},
-             {"epsilon", options_.epsilon},
-             {"amsgrad", options_.amsgrad}}};
-  }
+  RuleConfig config() const override { return internal::config_of(name(), options_); }
   std::vector<SlotSpec> slots() const override {
     std::vector<SlotSpec> slots = {{.name = "m"}, {.name = "v"}};
     if (options_.amsgrad) slots.push_back({.name = "vhat"});

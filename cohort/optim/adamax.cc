@@ -12,11 +12,7 @@ class Adamax final : public UpdateRule {
   explicit Adamax(const AdamaxOptions& options) : options_(options) {}
 
   std::string name() const override { return "Adamax"; }
-  RuleConfig config() const override {
-    return {
-        name(),
-        {{"beta_1", options_.beta_1}, {"beta_2", options_.beta_2}, {"epsilon", options_.epsilon}}};
-  }
+  RuleConfig config() const override { return internal::config_of(name(), options_); }
   std::vector<SlotSpec> slots() const override { return {{.name = "m"}, {.name = "u"}}; }
   std::vector<SlotList> slot_lists() const override {
     return {{.name = "_m", .slot = "m"}, {.name = "_u", .slot = "u"}};

@@ -1,4 +1,4 @@
-// Adadelta, Adagrad, Adamax, Nadam and Ftrl: steps computed by hand, and options. Their numbers over
+// Adadelta, Adagrad, Adamax, Lion, Nadam and Ftrl: steps computed by hand, and options. Their numbers over
 // many steps are compared with TensorFlow's in tests/interop.
 #include <gmock/gmock.h>
 
@@ -9,6 +9,7 @@
 #include "cohort/optim/adagrad.h"
 #include "cohort/optim/adamax.h"
 #include "cohort/optim/ftrl.h"
+#include "cohort/optim/lion.h"
 #include "cohort/optim/nadam.h"
 #include "cohort/optim/testing_variable.h"
 
@@ -42,6 +43,19 @@ TEST(AdamaxTest, DividesByTheLargestGradient) {
   EXPECT_DOUBLE_EQ(variable.slots.at(1).at(0), 4);
   variable.step(*rule, 0.1, {1});
   EXPECT_DOUBLE_EQ(variable.slots.at(1).at(0), 2);
+}
+
+// The paper's algorithm 2, with its interpolation for the step and for the momentum.
+TEST(LionTest, StepsByTheSignOfAnInterpolation) {
+  const auto rule = make_lion({.beta_1 = 0.5, .beta_2 = 0.75});
+  TestingVariable<double> variable(*rule, {1});
+  EXPECT_DOUBLE_EQ(variable.step(*rule, 0.125, {-4}), 1.125);  // sign(0.5 * 0 + 0.5 * -4)
+  EXPECT_DOUBLE_EQ(variable.slots.at(0).at(0), -1);            // 0.75 * 0 + 0.25 * -4
+  EXPECT_DOUBLE_EQ(variable.step(*rule, 0.125, {0.5}), 1.25);  // sign(0.5 * -1 + 0.5 * 0.5)
+  EXPECT_DOUBLE_EQ(variable.slots.at(0).at(0), -0.625);
+  EXPECT_DOUBLE_EQ(variable.step(*rule, 0.125, {0.625}), 1.25);  // sign(0)
+  variable.step(*rule, 0.125, {std::nan("")});
+  EXPECT_TRUE(std::isnan(variable.step(*rule, 0.125, {1})));
 }
 
 TEST(NadamTest, FirstStepLooksAhead) {
@@ -86,6 +100,9 @@ TEST(AdaptiveRulesTest, RefuseInvalidOptions) {
               message("both 0"));
   EXPECT_THAT([] { make_adadelta({.rho = 1.5}); }, message("AdadeltaOptions.rho"));
   EXPECT_THAT([] { make_adamax({.beta_1 = 1}); }, message("AdamaxOptions.beta_1"));
+  EXPECT_THAT([] { make_lion({.beta_1 = 0}); }, message("LionOptions.beta_1"));
+  EXPECT_THAT([] { make_lion({.beta_1 = 1.5}); }, message("LionOptions.beta_1"));
+  EXPECT_THAT([] { make_lion({.beta_2 = 1}); }, message("LionOptions.beta_2"));
   EXPECT_THAT([] { make_nadam({.beta_2 = 1}); }, message("NadamOptions.beta_2"));
   EXPECT_THAT([] { make_ftrl({.learning_rate_power = 0.5}); },
               message("FtrlOptions.learning_rate_power"));

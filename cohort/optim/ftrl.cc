@@ -12,16 +12,7 @@ class Ftrl final : public UpdateRule {
   explicit Ftrl(const FtrlOptions& options) : options_(options) {}
 
   std::string name() const override { return "Ftrl"; }
-  RuleConfig config() const override {
-    return {
-        name(),
-        {{"learning_rate_power", options_.learning_rate_power},
-         {"initial_accumulator_value", options_.initial_accumulator_value},
-         {"l1_regularization_strength", options_.l1_regularization_strength},
-         {"l2_regularization_strength", options_.l2_regularization_strength},
-         {"l2_shrinkage_regularization_strength", options_.l2_shrinkage_regularization_strength},
-         {"beta", options_.beta}}};
-  }
+  RuleConfig config() const override { return internal::config_of(name(), options_); }
   std::vector<SlotSpec> slots() const override {
     return {{.name = "accumulator", .initial_value = options_.initial_accumulator_value},
             {.name = "linear"}};

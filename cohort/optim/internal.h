@@ -6,6 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/vector_clones.h"
+#include "cohort/optim/rule_fields.h"
 #include "cohort/optim/update_rule.h"
 
 namespace cohort::internal {
@@ -76,6 +77,16 @@ T more(const optim::StepScalars& scalars, size_t i) {
 // base^exponent by squaring: the same bits on every machine, which libm's pow does not promise, and
 // replicas on different machines must compute the same step size.
 double power(double base, int64_t exponent);
+
+// A rule's options as data. make_rule makes the rule of them again.
+template <class Options>
+optim::RuleConfig config_of(const std::string& rule, const Options& options) {
+  optim::RuleConfig config{rule, {}};
+  rule_fields([&](const char* name,
+                  auto value) { config.values.emplace_back(name, static_cast<double>(value)); },
+              options);
+  return config;
+}
 
 // A hyper-parameter and the values it may take.
 struct HyperParameter {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -10,8 +11,10 @@
 #include "cohort/optim/adam.h"
 #include "cohort/optim/adamax.h"
 #include "cohort/optim/ftrl.h"
+#include "cohort/optim/lion.h"
 #include "cohort/optim/nadam.h"
 #include "cohort/optim/rmsprop.h"
+#include "cohort/optim/rule_fields.h"
 #include "cohort/optim/sgd.h"
 #include "cohort/optim/transformed.h"
 
@@ -20,85 +23,44 @@ namespace {
 
 using internal::str;
 
-// Takes the values of a config one by one.
-class Values {
- public:
-  explicit Values(const RuleConfig& config) : config_(config) {}
-
-  double operator()(std::string_view name) {
-    for (const auto& [given, value] : config_.values) {
-      if (given != name) continue;
-      ++taken_;
-      return value;
-    }
-    throw InvalidArgumentError(str("update rule ", config_.name, " got no '", name, "'"));
-  }
-
-  void check_all_taken() const {
-    if (taken_ == config_.values.size()) return;
-    throw InvalidArgumentError(str("update rule ", config_.name, " takes ", taken_,
-                                   " hyper-parameters, but got ", config_.values.size()));
-  }
-
- private:
-  const RuleConfig& config_;
-  size_t taken_ = 0;
-};
-
 using Rule = std::unique_ptr<const UpdateRule>;
+
+template <class Options, Rule (*kMake)(const Options&)>
+Rule make(const RuleConfig& config) {
+  Options options;
+  size_t taken = 0;
+  internal::rule_fields(
+      [&](std::string_view name, auto& field) {
+        const auto given = std::find_if(config.values.begin(), config.values.end(),
+                                        [&](const auto& value) { return value.first == name; });
+        if (given == config.values.end()) {
+          throw InvalidArgumentError(str("update rule ", config.name, " got no '", name, "'"));
+        }
+        field = static_cast<std::remove_reference_t<decltype(field)>>(given->second);
+        ++taken;
+      },
+      options);
+  if (taken != config.values.size()) {
+    throw InvalidArgumentError(str("update rule ", config.name, " takes ", taken,
+                                   " hyper-parameters, but got ", config.values.size()));
+  }
+  return kMake(options);
+}
 
 struct Maker {
   std::string_view name;
-  Rule (*make)(Values& value);
+  Rule (*make)(const RuleConfig& config);
 };
 constexpr Maker kMakers[] = {
-    {"Adagrad",
-     [](Values& value) {
-       return make_adagrad({.initial_accumulator_value = value("initial_accumulator_value"),
-                            .epsilon = value("epsilon")});
-     }},
-    {"Adadelta",
-     [](Values& value) {
-       return make_adadelta({.rho = value("rho"), .epsilon = value("epsilon")});
-     }},
-    {"Adamax",
-     [](Values& value) {
-       return make_adamax(
-           {.beta_1 = value("beta_1"), .beta_2 = value("beta_2"), .epsilon = value("epsilon")});
-     }},
-    {"Nadam",
-     [](Values& value) {
-       return make_nadam(
-           {.beta_1 = value("beta_1"), .beta_2 = value("beta_2"), .epsilon = value("epsilon")});
-     }},
-    {"Ftrl",
-     [](Values& value) {
-       return make_ftrl(
-           {.learning_rate_power = value("learning_rate_power"),
-            .initial_accumulator_value = value("initial_accumulator_value"),
-            .l1_regularization_strength = value("l1_regularization_strength"),
-            .l2_regularization_strength = value("l2_regularization_strength"),
-            .l2_shrinkage_regularization_strength = value("l2_shrinkage_regularization_strength"),
-            .beta = value("beta")});
-     }},
-    {"SGD",
-     [](Values& value) {
-       return make_sgd({.momentum = value("momentum"), .nesterov = value("nesterov") != 0});
-     }},
-    {"Adam",
-     [](Values& value) {
-       return make_adam({.beta_1 = value("beta_1"),
-                         .beta_2 = value("beta_2"),
-                         .epsilon = value("epsilon"),
-                         .amsgrad = value("amsgrad") != 0});
-     }},
-    {"RMSprop",
-     [](Values& value) {
-       return make_rmsprop({.rho = value("rho"),
-                            .momentum = value("momentum"),
-                            .epsilon = value("epsilon"),
-                            .centered = value("centered") != 0});
-     }},
+    {"Adadelta", make<AdadeltaOptions, make_adadelta>},
+    {"Adagrad", make<AdagradOptions, make_adagrad>},
+    {"Adam", make<AdamOptions, make_adam>},
+    {"Adamax", make<AdamaxOptions, make_adamax>},
+    {"Ftrl", make<FtrlOptions, make_ftrl>},
+    {"Lion", make<LionOptions, make_lion>},
+    {"Nadam", make<NadamOptions, make_nadam>},
+    {"RMSprop", make<RmspropOptions, make_rmsprop>},
+    {"SGD", make<SgdOptions, make_sgd>},
 };
 
 }  // namespace
@@ -109,9 +71,7 @@ Rule make_rule(const RuleConfig& config) {
   if (maker == std::end(kMakers)) {
     throw InvalidArgumentError(str("there is no update rule '", config.name, "'"));
   }
-  Values values(config);
-  Rule rule = maker->make(values);
-  values.check_all_taken();
+  Rule rule = maker->make(config);
   return config.transform ? make_transformed(std::move(rule), *config.transform) : std::move(rule);
 }
 

@@ -8,6 +8,7 @@
 #include "cohort/optim/adam.h"
 #include "cohort/optim/adamax.h"
 #include "cohort/optim/ftrl.h"
+#include "cohort/optim/lion.h"
 #include "cohort/optim/nadam.h"
 #include "cohort/optim/rmsprop.h"
 #include "cohort/optim/sgd.h"
@@ -26,6 +27,7 @@ TEST(MakeRule, MakesTheSameRuleAgain) {
   rules.push_back(make_adadelta({.rho = 0.5, .epsilon = 1e-2}));
   rules.push_back(make_adamax({.beta_1 = 0.4, .beta_2 = 0.6, .epsilon = 1e-2}));
   rules.push_back(make_nadam({.beta_1 = 0.4, .beta_2 = 0.6, .epsilon = 1e-2}));
+  rules.push_back(make_lion({.beta_1 = 0.4, .beta_2 = 0.6}));
   rules.push_back(make_ftrl({.learning_rate_power = -0.4,
                              .initial_accumulator_value = 0.2,
                              .l1_regularization_strength = 0.01,
@@ -49,6 +51,7 @@ TEST(MakeRule, MakesTheSameRuleAgain) {
 TEST(MakeRule, RefusesWhatIsNoRule) {
   EXPECT_THROW(make_rule({"Adagrid", {}}), InvalidArgumentError);
   EXPECT_THROW(make_rule({"SGD", {{"momentum", 0.}}}), InvalidArgumentError);
+  EXPECT_THROW(make_rule({"SGD", {{"momentum", 0.}, {"momentum", 0.}}}), InvalidArgumentError);
   EXPECT_THROW(make_rule({"SGD", {{"momentum", 2.}, {"nesterov", 0.}}}), InvalidArgumentError);
   EXPECT_THROW(make_rule({"SGD", {{"momentum", 0.}, {"nesterov", 0.}, {"x", 1.}}}),
                InvalidArgumentError);

@@ -15,11 +15,7 @@ class Nadam final : public UpdateRule {
   explicit Nadam(const NadamOptions& options) : options_(options) {}
 
   std::string name() const override { return "Nadam"; }
-  RuleConfig config() const override {
-    return {
-        name(),
-        {{"beta_1", options_.beta_1}, {"beta_2", options_.beta_2}, {"epsilon", options_.epsilon}}};
-  }
+  RuleConfig config() const override { return internal::config_of(name(), options_); }
   std::vector<SlotSpec> slots() const override { return {{.name = "m"}, {.name = "v"}}; }
   std::vector<SlotList> slot_lists() const override {
     return {{.name = "_momentums", .slot = "m"}, {.name = "_velocities", .slot = "v"}};

@@ -29,13 +29,7 @@ class Rmsprop final : public UpdateRule {
   explicit Rmsprop(const RmspropOptions& options) : options_(options) {}
 
   std::string name() const override { return "RMSprop"; }
-  RuleConfig config() const override {
-    return {name(),
-            {{"rho", options_.rho},
-             {"momentum", options_.momentum},
-             {"epsilon", options_.epsilon},
-             {"centered", options_.centered}}};
-  }
+  RuleConfig config() const override { return internal::config_of(name(), options_); }
   std::vector<SlotSpec> slots() const override {
     std::vector<SlotSpec> slots = {{.name = "velocity"}};
     if (has_momentum()) slots.push_back({.name = "momentum"});

@@ -10,9 +10,7 @@ class Sgd final : public UpdateRule {
   explicit Sgd(const SgdOptions& options) : options_(options) {}
 
   std::string name() const override { return "SGD"; }
-  RuleConfig config() const override {
-    return {name(), {{"momentum", options_.momentum}, {"nesterov", options_.nesterov}}};
-  }
+  RuleConfig config() const override { return internal::config_of(name(), options_); }
   std::vector<SlotSpec> slots() const override {
     if (!has_momentum()) return {};
     return {{.name = "m"}};

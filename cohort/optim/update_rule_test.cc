@@ -15,6 +15,7 @@
 #include "cohort/optim/adam.h"
 #include "cohort/optim/adamax.h"
 #include "cohort/optim/ftrl.h"
+#include "cohort/optim/lion.h"
 #include "cohort/optim/nadam.h"
 #include "cohort/optim/rmsprop.h"
 #include "cohort/optim/sgd.h"
@@ -169,7 +170,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"rmsprop_all", [] { return make_rmsprop({.momentum = 0.5, .centered = true}); }},
         Case{"adadelta", [] { return make_adadelta(); }},
         Case{"adagrad", [] { return make_adagrad(); }},
-        Case{"adamax", [] { return make_adamax(); }}, Case{"nadam", [] { return make_nadam(); }},
+        Case{"adamax", [] { return make_adamax(); }}, Case{"lion", [] { return make_lion(); }},
+        Case{"nadam", [] { return make_nadam(); }},
         Case{"ftrl", [] { return make_ftrl({.l1_regularization_strength = 0.01}); }},
         Case{"ftrl_of_another_power",
              [] {

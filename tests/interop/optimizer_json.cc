@@ -61,7 +61,8 @@ Optimizer make(const Json& json, const Fields& fields) {
 template <class T, class Options>
 Optimizer make_adam(const Json& json) {
   return make<T, Options>(json, [](Reader& read, Options& o) {
-    read("beta_1", o.beta_1)("beta_2", o.beta_2)("epsilon", o.epsilon);
+    read("beta_1", o.beta_1)("beta_2", o.beta_2);
+    if constexpr (requires { o.epsilon; }) read("epsilon", o.epsilon);
     if constexpr (requires { o.amsgrad; }) read("amsgrad", o.amsgrad);
   });
 }
@@ -125,6 +126,7 @@ Optimizer make_optimizer(const std::string& name, const Json& json) {
   if (name == "Adam") return make_adam<Adam, AdamOptions>(json);
   if (name == "AdamW") return make_adam<AdamW, AdamWOptions>(json);
   if (name == "Nadam") return make_adam<Nadam, NadamOptions>(json);
+  if (name == "Lion") return make_adam<Lion, LionOptions>(json);
   if (name == "Adamax") return make_adam<Adamax, AdamaxOptions>(json);
   if (name == "SGD") {
     return make<SGD, SGDOptions>(json, [](Reader& read, SGDOptions& o) {

@@ -32,6 +32,8 @@ CASES = [
     ("Adamax", {"beta_1": 0.5, "beta_2": 0.75, "epsilon": 1e-3}),
     ("Nadam", {}),
     ("Nadam", {"beta_1": 0.5, "beta_2": 0.75, "epsilon": 1e-3}),
+    ("Lion", {}),
+    ("Lion", {"beta_1": 0.5, "beta_2": 0.75, "weight_decay": 0.25}),
     ("Ftrl", {}),
     ("Ftrl", {"l1_regularization_strength": 0.01, "l2_regularization_strength": 0.1,
               "l2_shrinkage_regularization_strength": 0.05, "beta": 0.5}),

@@ -236,6 +236,7 @@ INSTANTIATE_TEST_SUITE_P(
         NamedOptimizer{"adam", [] { return Adam({.learning_rate = 0.1}); }},
         NamedOptimizer{"adamw", [] { return AdamW({.learning_rate = 0.1}); }},
         NamedOptimizer{"adamax", [] { return Adamax({.learning_rate = 0.1}); }},
+        NamedOptimizer{"lion", [] { return Lion({.learning_rate = 0.1}); }},
         NamedOptimizer{"nadam", [] { return Nadam({.learning_rate = 0.1}); }},
         NamedOptimizer{"ftrl", [] { return Ftrl({.learning_rate = 0.1}); }},
         NamedOptimizer{

@@ -1,5 +1,8 @@
 #include "cohort/keras/optimizers/optimizer_config.h"
 
+#include <algorithm>
+#include <cctype>
+#include <string>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -11,9 +14,6 @@ namespace {
 
 using keras::optimizers::LearningRate;
 using keras::optimizers::NotFinite;
-using keras::optimizers::Optimizer;
-
-// ---- schedules ----------------------------------------------------------------------------------
 
 template <class Fields, class Options>
 void schedule_fields(Fields& field, Options& options) {
@@ -93,33 +93,6 @@ const std::vector<Named<ScheduleClass>>& schedule_classes() {
   return all;
 }
 
-// ---- optimizers ---------------------------------------------------------------------------------
-
-template <class Class, class Options>
-Optimizer make_optimizer(FieldReader& field) {
-  Options options;
-  optimizer_fields(field, options);
-  // Keras takes any of them without averages.
-  if (!options.use_ema) options.ema_overwrite_frequency = Options().ema_overwrite_frequency;
-  return Class(options);
-}
-
-const std::vector<Named<Optimizer (*)(FieldReader&)>>& optimizer_classes() {
-  using namespace keras::optimizers;
-  static const std::vector<Named<Optimizer (*)(FieldReader&)>> all = {
-      {"Adadelta", {}, make_optimizer<Adadelta, AdadeltaOptions>},
-      {"Adagrad", {}, make_optimizer<Adagrad, AdagradOptions>},
-      {"Adam", {}, make_optimizer<Adam, AdamOptions>},
-      {"AdamW", {}, make_optimizer<AdamW, AdamWOptions>},
-      {"Adamax", {}, make_optimizer<Adamax, AdamaxOptions>},
-      {"Ftrl", {}, make_optimizer<Ftrl, FtrlOptions>},
-      {"Nadam", {}, make_optimizer<Nadam, NadamOptions>},
-      {"RMSprop", {}, make_optimizer<RMSprop, RMSpropOptions>},
-      {"SGD", {}, make_optimizer<SGD, SGDOptions>},
-  };
-  return all;
-}
-
 }  // namespace
 
 Json field_json(const LearningRate& value) {
@@ -169,14 +142,28 @@ void read_field(const Json& json, NotFinite& value, const std::string& where) {
   throw_wrong_field(json, "'allow', 'skip' or 'raise'", where);
 }
 
-Optimizer read_optimizer(const Json& json, const std::string& where) {
+keras::optimizers::Optimizer read_optimizer(const Json& json, const std::string& where) {
   if (json.is_string()) return keras::optimizers::get(json.get<std::string>());
   const ClassAndConfig parts = class_and_config(json, where);
   const auto* found = find_named(optimizer_classes(), parts.class_name);
   if (found == nullptr) {
     throw_unknown_name("optimizer", parts.class_name, names_of(optimizer_classes()), where);
   }
-  return read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value);
+  return read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value.read);
 }
 
 }  // namespace cohort::internal
+
+namespace cohort::keras::optimizers {
+
+Optimizer get(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const auto* found = internal::find_named(internal::optimizer_classes(), lower);
+  if (found != nullptr) return found->value.make();
+  internal::throw_unknown_name("optimizer", name,
+                               internal::names_of(internal::optimizer_classes()));
+}
+
+}  // namespace cohort::keras::optimizers

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "cohort/keras/named.h"
 #include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/keras/saving/fields.h"
+#include "cohort/optim/rule_fields.h"
 
 namespace cohort::internal {
 
@@ -24,26 +27,7 @@ void optimizer_fields(Fields& field, Options& options) {
   field.unless("not_finite", options.not_finite, keras::optimizers::NotFinite::ALLOW);
   field.without_effect("jit_compile", false);
   field.always("is_legacy_optimizer", false);
-  if constexpr (requires { options.beta_1; }) {
-    field("beta_1", options.beta_1);
-    field("beta_2", options.beta_2);
-  }
-  if constexpr (requires { options.amsgrad; }) field("amsgrad", options.amsgrad);
-  if constexpr (requires { options.rho; }) field("rho", options.rho);
-  if constexpr (requires { options.epsilon; }) field("epsilon", options.epsilon);
-  if constexpr (requires { options.momentum; }) field("momentum", options.momentum);
-  if constexpr (requires { options.nesterov; }) field("nesterov", options.nesterov);
-  if constexpr (requires { options.centered; }) field("centered", options.centered);
-  if constexpr (requires { options.initial_accumulator_value; }) {
-    field("initial_accumulator_value", options.initial_accumulator_value);
-  }
-  if constexpr (requires { options.learning_rate_power; }) {
-    field("learning_rate_power", options.learning_rate_power);
-    field("l1_regularization_strength", options.l1_regularization_strength);
-    field("l2_regularization_strength", options.l2_regularization_strength);
-    field("l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength);
-    field("beta", options.beta);
-  }
+  rule_fields(field, options);
 }
 
 template <class Options>
@@ -52,6 +36,13 @@ keras::Config optimizer_config(const Options& options) {
   optimizer_fields(writer, options);
   return ConfigData::config_of(std::move(writer.json));
 }
+
+struct OptimizerClass {
+  keras::optimizers::Optimizer (*make)();  // with Keras's defaults
+  keras::optimizers::Optimizer (*read)(FieldReader& field);
+};
+// The optimizers that Keras knows by name.
+const std::vector<Named<OptimizerClass>>& optimizer_classes();
 
 // Errors: InvalidArgument (`where`; an unknown class with the nearest known name), Unimplemented.
 keras::optimizers::Optimizer read_optimizer(const Json& json, const std::string& where);

@@ -1,8 +1,5 @@
 #include "cohort/keras/optimizers/optimizers.h"
 
-#include <algorithm>
-#include <cctype>
-#include <string>
 #include <vector>
 
 #include "cohort/keras/named.h"
@@ -12,8 +9,10 @@
 #include "cohort/optim/adam.h"
 #include "cohort/optim/adamax.h"
 #include "cohort/optim/ftrl.h"
+#include "cohort/optim/lion.h"
 #include "cohort/optim/nadam.h"
 #include "cohort/optim/rmsprop.h"
+#include "cohort/optim/rule_fields.h"
 #include "cohort/optim/sgd.h"
 
 namespace cohort::keras::optimizers {
@@ -39,117 +38,110 @@ CommonOptions common(const RMSpropOptions& options) {
   return result;
 }
 
-using MakeOptimizer = Optimizer (*)();
-
-const std::vector<internal::Named<MakeOptimizer>>& all_optimizers() {
-  static const std::vector<internal::Named<MakeOptimizer>> all = {
-      {"SGD", {"sgd"}, []() -> Optimizer { return SGD(); }},
-      {"Adam", {"adam"}, []() -> Optimizer { return Adam(); }},
-      {"AdamW", {"adamw"}, []() -> Optimizer { return AdamW(); }},
-      {"RMSprop", {"rmsprop"}, []() -> Optimizer { return RMSprop(); }},
-      {"Adagrad", {"adagrad"}, []() -> Optimizer { return Adagrad(); }},
-      {"Adadelta", {"adadelta"}, []() -> Optimizer { return Adadelta(); }},
-      {"Adamax", {"adamax"}, []() -> Optimizer { return Adamax(); }},
-      {"Nadam", {"nadam"}, []() -> Optimizer { return Nadam(); }},
-      {"Ftrl", {"ftrl"}, []() -> Optimizer { return Ftrl(); }},
-  };
-  return all;
+// The rule's options are those of the same names. Its own learning rate stays unused: `prepare` gets
+// that of the step.
+template <class RuleOptions, class Options>
+RuleOptions rule_options(const Options& options) {
+  RuleOptions result;
+  internal::rule_fields([](const char*, auto& to, const auto& from) { to = from; }, result,
+                        options);
+  return result;
 }
+
+template <class Class, class Options>
+Optimizer read(internal::FieldReader& field) {
+  Options options;
+  internal::optimizer_fields(field, options);
+  // Keras takes any of them without averages.
+  if (!options.use_ema) options.ema_overwrite_frequency = Options().ema_overwrite_frequency;
+  return Class(options);
+}
+
+template <class Class, class Options>
+constexpr internal::OptimizerClass class_of = {[]() -> Optimizer { return Class(); },
+                                               read<Class, Options>};
 
 }  // namespace
 
-// The rules' own learning rates stay unused: `prepare` gets that of the step.
-
 SGD::SGD(const SGDOptions& options)
-    : Optimizer(options.name,
-                optim::make_sgd({.momentum = options.momentum, .nesterov = options.nesterov}),
+    : Optimizer(options.name, optim::make_sgd(rule_options<optim::SgdOptions>(options)),
                 options.learning_rate, common(options)) {
   describe("SGD", internal::optimizer_config(options));
 }
 
 Adam::Adam(const AdamOptions& options)
-    : Optimizer(options.name,
-                optim::make_adam({.beta_1 = options.beta_1,
-                                  .beta_2 = options.beta_2,
-                                  .epsilon = options.epsilon,
-                                  .amsgrad = options.amsgrad}),
+    : Optimizer(options.name, optim::make_adam(rule_options<optim::AdamOptions>(options)),
                 options.learning_rate, common(options)) {
   describe("Adam", internal::optimizer_config(options));
 }
 
 AdamW::AdamW(const AdamWOptions& options)
-    : Optimizer(options.name,
-                optim::make_adam({.beta_1 = options.beta_1,
-                                  .beta_2 = options.beta_2,
-                                  .epsilon = options.epsilon,
-                                  .amsgrad = options.amsgrad}),
+    : Optimizer(options.name, optim::make_adam(rule_options<optim::AdamOptions>(options)),
                 options.learning_rate, common(options)) {
   describe("AdamW", internal::optimizer_config(options));
 }
 
 RMSprop::RMSprop(const RMSpropOptions& options)
-    : Optimizer(options.name,
-                optim::make_rmsprop({.rho = options.rho,
-                                     .momentum = options.momentum,
-                                     .epsilon = options.epsilon,
-                                     .centered = options.centered}),
+    : Optimizer(options.name, optim::make_rmsprop(rule_options<optim::RmspropOptions>(options)),
                 options.learning_rate, common(options)) {
   describe("RMSprop", internal::optimizer_config(options));
 }
 
 Adagrad::Adagrad(const AdagradOptions& options)
-    : Optimizer(options.name,
-                optim::make_adagrad({.initial_accumulator_value = options.initial_accumulator_value,
-                                     .epsilon = options.epsilon}),
+    : Optimizer(options.name, optim::make_adagrad(rule_options<optim::AdagradOptions>(options)),
                 options.learning_rate, common(options)) {
   describe("Adagrad", internal::optimizer_config(options));
 }
 
 Adadelta::Adadelta(const AdadeltaOptions& options)
-    : Optimizer(options.name,
-                optim::make_adadelta({.rho = options.rho, .epsilon = options.epsilon}),
+    : Optimizer(options.name, optim::make_adadelta(rule_options<optim::AdadeltaOptions>(options)),
                 options.learning_rate, common(options)) {
   describe("Adadelta", internal::optimizer_config(options));
 }
 
 Adamax::Adamax(const AdamaxOptions& options)
-    : Optimizer(
-          options.name,
-          optim::make_adamax(
-              {.beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon}),
-          options.learning_rate, common(options)) {
+    : Optimizer(options.name, optim::make_adamax(rule_options<optim::AdamaxOptions>(options)),
+                options.learning_rate, common(options)) {
   describe("Adamax", internal::optimizer_config(options));
 }
 
 Nadam::Nadam(const NadamOptions& options)
-    : Optimizer(
-          options.name,
-          optim::make_nadam(
-              {.beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon}),
-          options.learning_rate, common(options)) {
+    : Optimizer(options.name, optim::make_nadam(rule_options<optim::NadamOptions>(options)),
+                options.learning_rate, common(options)) {
   describe("Nadam", internal::optimizer_config(options));
 }
 
+Lion::Lion(const LionOptions& options)
+    : Optimizer(options.name, optim::make_lion(rule_options<optim::LionOptions>(options)),
+                options.learning_rate, common(options)) {
+  describe("Lion", internal::optimizer_config(options));
+}
+
 Ftrl::Ftrl(const FtrlOptions& options)
-    : Optimizer(options.name,
-                optim::make_ftrl({.learning_rate_power = options.learning_rate_power,
-                                  .initial_accumulator_value = options.initial_accumulator_value,
-                                  .l1_regularization_strength = options.l1_regularization_strength,
-                                  .l2_regularization_strength = options.l2_regularization_strength,
-                                  .l2_shrinkage_regularization_strength =
-                                      options.l2_shrinkage_regularization_strength,
-                                  .beta = options.beta}),
+    : Optimizer(options.name, optim::make_ftrl(rule_options<optim::FtrlOptions>(options)),
                 options.learning_rate, common(options)) {
   describe("Ftrl", internal::optimizer_config(options));
 }
 
-Optimizer get(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  const auto* found = internal::find_named(all_optimizers(), lower);
-  if (found != nullptr) return found->value();
-  internal::throw_unknown_name("optimizer", name, internal::names_of(all_optimizers()));
+}  // namespace cohort::keras::optimizers
+
+namespace cohort::internal {
+
+const std::vector<Named<OptimizerClass>>& optimizer_classes() {
+  using namespace keras::optimizers;
+  static const std::vector<Named<OptimizerClass>> all = {
+      {"SGD", {"sgd"}, class_of<SGD, SGDOptions>},
+      {"Adam", {"adam"}, class_of<Adam, AdamOptions>},
+      {"AdamW", {"adamw"}, class_of<AdamW, AdamWOptions>},
+      {"RMSprop", {"rmsprop"}, class_of<RMSprop, RMSpropOptions>},
+      {"Adagrad", {"adagrad"}, class_of<Adagrad, AdagradOptions>},
+      {"Adadelta", {"adadelta"}, class_of<Adadelta, AdadeltaOptions>},
+      {"Adamax", {"adamax"}, class_of<Adamax, AdamaxOptions>},
+      {"Nadam", {"nadam"}, class_of<Nadam, NadamOptions>},
+      {"Lion", {"lion"}, class_of<Lion, LionOptions>},
+      {"Ftrl", {"ftrl"}, class_of<Ftrl, FtrlOptions>},
+  };
+  return all;
 }
 
-}  // namespace cohort::keras::optimizers
+}  // namespace cohort::internal

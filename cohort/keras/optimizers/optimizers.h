@@ -229,6 +229,31 @@ class COHORT_API Nadam : public Optimizer {
       : Nadam(NadamOptions{.learning_rate = learning_rate, .beta_1 = beta_1, .beta_2 = beta_2}) {}
 };
 
+struct LionOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;   // the momentum's share of the step, in (0, 1]
+  double beta_2 = 0.99;  // decay of the momentum, in [0, 1)
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
+  std::string name = "Lion";
+};
+// See optim/lion.h.
+class COHORT_API Lion : public Optimizer {
+ public:
+  explicit Lion(const LionOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit Lion(const Rate& learning_rate, double beta_1 = 0.9, double beta_2 = 0.99)
+      : Lion(LionOptions{.learning_rate = learning_rate, .beta_1 = beta_1, .beta_2 = beta_2}) {}
+};
+
 struct FtrlOptions {
   LearningRate learning_rate = 0.001;
   double learning_rate_power = -0.5;

@@ -100,8 +100,8 @@ TEST(SavedModel, EveryLossMetricAndOptimizerIsMadeAgain) {
     EXPECT_THAT(first, HasSubstr("compile_config"));
     EXPECT_EQ(without_checkpoint("/again/model.json"), first);
   };
-  for (const char* name :
-       {"adadelta", "adagrad", "adam", "adamw", "adamax", "ftrl", "nadam", "rmsprop", "sgd"}) {
+  for (const char* name : {"adadelta", "adagrad", "adam", "adamw", "adamax", "ftrl", "lion",
+                           "nadam", "rmsprop", "sgd"}) {
     keeps({.optimizer = name, .loss = "mse"});
   }
   for (const char* name :
