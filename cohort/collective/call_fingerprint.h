@@ -62,7 +62,7 @@ struct CallPlace {
   bool operator==(const CallPlace&) const = default;
 };
 
-// That of a call, or of a plan, at its place.
+// The fingerprint of a call, or of a plan, at its place.
 inline uint64_t placed_fingerprint(uint64_t call, const CallPlace& place) {
   CallFingerprint all;
   all.add(call);

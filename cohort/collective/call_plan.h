@@ -36,7 +36,7 @@ class CallPlan : public std::enable_shared_from_this<CallPlan> {
   bool agreed() const { return agreed_; }
 
   uint64_t fingerprint(size_t call) const { return fingerprints_[call]; }
-  // Of all calls together. Only once they are agreed on.
+  // The fingerprint of all calls together. Only once they are agreed on.
   uint64_t fingerprint() const;
   // What the call is, for messages.
   const std::string& text(size_t call) const { return texts_[call]; }

@@ -31,8 +31,8 @@ struct COHORT_API CommunicationOptions {
   // limits it in any case.
   std::chrono::milliseconds timeout{0};
   CommunicationImplementation implementation = CommunicationImplementation::AUTO;
-  // That nobody who can reach the network between the hosts will read or change what the tasks
-  // exchange. It may then go over Gloo, which is faster than calls, and neither encrypted nor
+  // Declares that nobody who can reach the network between the hosts will read or change what the
+  // tasks exchange. It may then go over Gloo, which is faster than calls, and neither encrypted nor
   // authenticated. COHORT_TRUSTED_NETWORK=1 says the same.
   bool trusted_network = false;
 

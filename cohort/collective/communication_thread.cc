@@ -74,7 +74,7 @@ void CommunicationThread::make_next(Lock& lock) {
 
 void CommunicationThread::work() {
   internal::set_thread_name("communication");
-  // As on the threads of replicas: the same bits, whichever thread adds.
+  // Denormals are flushed as on the threads of replicas: the same bits, whichever thread adds.
   const internal::ScopedFlushDenormals flush_denormals;
   Lock lock(mutex_);
   while (!stop_ || first_ != nullptr) {

@@ -41,7 +41,7 @@ class CommunicationThread {
   // These two do not allocate. A call may be posted again once it is done.
   // Errors: ResourceExhausted (no thread to begin with: the call is not posted).
   void post(PostedCall& call);
-  // As post, but needs no thread and wakes none: for the last call before somebody drains.
+  // Posts a call, but needs no thread and wakes none: for the last call before somebody drains.
   void post_before_drain(PostedCall& call);
   // Returns when everything that was posted before is done: as late as its calls may take. Makes
   // those that the thread has not begun. A load where there are none.

@@ -26,7 +26,7 @@ std::unique_ptr<Work> done_work() { return std::make_unique<DoneWork>(); }
 
 std::string Communicator::task_name(int rank) const { return internal::str("task ", rank); }
 
-// By two calls: how many they are, then the bytes.
+// Makes two calls: how many bytes there are, then the bytes.
 void Communicator::gather_bytes(std::span<const char> mine, GatheredBytes& all,
                                 const CallOptions& options) {
   const auto tasks = static_cast<size_t>(size());

@@ -109,8 +109,8 @@ class Communicator {
   // Errors: also InvalidArgument (a dtype that cannot be added).
   virtual std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
                                            const CallOptions& options) = 0;
-  // As all_reduce, but this task gets only its own part of the sum: counts[rank] elements, which
-  // begin after the parts of all lower ranks. The contents of the other parts are undefined
+  // Sums like all_reduce, but this task gets only its own part of the sum: counts[rank] elements,
+  // which begin after the parts of all lower ranks. The contents of the other parts are undefined
   // afterwards. `counts` has one entry per rank.
   virtual std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
                                                std::span<const int64_t> counts,

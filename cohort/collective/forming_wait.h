@@ -20,10 +20,10 @@ class FormingWait {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Until the member's deadline, and `grace` longer. `member` outlives it.
+  // Waits until the member's deadline, and `grace` longer. `member` outlives it.
   explicit FormingWait(const GroupMember& member, std::chrono::nanoseconds grace = {});
 
-  // Until when to wait at a time.
+  // The time until which one wait may last.
   Clock::time_point until() const;
   // Whether the deadline has passed. Asks the member's check, when it is time.
   // Errors: those of GroupMember::check.

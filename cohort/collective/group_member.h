@@ -24,7 +24,7 @@ struct GroupMember {
   int rank = 0;
   std::vector<TaskId> tasks = {};  // in the order of ranks
   std::shared_ptr<GroupStore> store = nullptr;
-  // Until when all tasks must have come.
+  // The time by which all tasks must have come.
   std::chrono::steady_clock::time_point deadline = {};
   // Asked every 100 ms of a wait while the group forms: throws where it cannot form any more, since a task
   // of it is lost, say. Called on the thread that forms it.

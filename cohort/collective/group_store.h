@@ -1,5 +1,5 @@
-// Where the tasks of a group leave each other the few small values that they need to connect:
-// addresses, names, nonces.
+// The store in which the tasks of a group leave each other the few small values that they need to
+// connect: addresses, names, nonces.
 #pragma once
 
 #include <chrono>

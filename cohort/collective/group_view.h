@@ -1,4 +1,4 @@
-// Who takes part in a step.
+// The tasks and replicas that take part in a step.
 #pragma once
 
 #include <cstddef>

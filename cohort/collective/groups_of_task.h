@@ -10,7 +10,7 @@
 
 namespace cohort::collective {
 
-// As long as it lives, the task for which its maker acts is in one group more.
+// Counts one group more for the task for which its maker acts, as long as it lives.
 // Thread safety: made and ended on any thread.
 class GroupOfTask {
  public:

@@ -365,7 +365,7 @@ class HierarchicalCommunicator final : public Communicator {
   int host_ = 0;  // this task's
   std::shared_ptr<Communicator> within_;
   std::shared_ptr<Communicator> between_;  // a leader's
-  // Of the current call: what each host brings, each task of this host, each task host by host.
+  // Counts of the current call: of each host, of each task of this host, of each task host by host.
   std::vector<int64_t> host_counts_;
   std::vector<int64_t> part_counts_;
   std::vector<int64_t> sorted_counts_;

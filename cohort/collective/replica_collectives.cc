@@ -71,7 +71,7 @@ void check_same_sparse(at::ArrayRef<Tensor> values, int first_replica) {
 Tensor all_reduce_sparse(SyncGroup& group, int local_replica, const Tensor& value,
                          const char* what) {
   Operand mine{value.detach(), {}};
-  // Of another name than that of dense values, with which it cannot meet.
+  // The name differs from that of dense values, so that both calls cannot meet.
   const std::string name = str(what, " of a sparse value");
   group.meet(local_replica, name.c_str(), &mine, [&](std::span<void* const> all) {
     const Tensor sum = sum_sparse(group, values_of(all), what);
@@ -179,7 +179,7 @@ Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int6
   } mine{value.detach(), axis, {}};
   group.meet(local_replica, "all_gather", &mine, [&](std::span<void* const> all) {
     std::vector<Tensor> values;
-    // Between tasks by way of the host.
+    // Values between tasks travel by way of the host.
     const at::Device device =
         group.spans_tasks() ? at::kCPU : static_cast<Gathered*>(all[0])->value.device();
     for (void* one : all) {

@@ -38,7 +38,7 @@ class SyncGroup {
   SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
             std::shared_ptr<Communicator> communicator = nullptr);
 
-  // Who takes part now. Changes only between steps.
+  // The tasks and replicas that take part now. Changes only between steps.
   const std::shared_ptr<const GroupView>& view() const { return view_; }
   bool spans_tasks() const { return view_->num_tasks() > 1; }
   // For calls on the calling thread; waits until the posted ones are done. All calls of a task are
@@ -87,8 +87,8 @@ class SyncGroup {
   // How long a call between tasks may wait now: as the step says, or less (call_timeout.h).
   std::chrono::nanoseconds timeout() const;
 
-  // As ThreadGroup's, between the threads of this task. A single thread calls its functions at
-  // once.
+  // Works as ThreadGroup's, between the threads of this task. A single thread calls its functions
+  // at once.
   void meet(int local_replica, const char* what, void* mine,
             FunctionRef<void(std::span<void* const>)> leader);
   void share(int local_replica, const char* what, void* mine,
@@ -100,7 +100,7 @@ class SyncGroup {
     drain();
     return communicator_->calls();
   }
-  // Where it has made no call since it had made as many.
+  // Tells the other tasks of the error, if this task has made no call since `calls`.
   void tell_of_failure(std::string_view what, uint64_t calls, const std::exception_ptr& error);
 
   const std::shared_ptr<CheckedCommunicator> communicator_;

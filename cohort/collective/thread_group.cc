@@ -175,7 +175,7 @@ void ThreadGroup::share(int rank, const char* what, void* mine,
     if (options_.sequential) wait_for_turn(rank);
     std::rethrow_exception(meeting_error_);
   }
-  // From here to finish() no member may leave: the others use its memory. Hence no deadline.
+  // No member may leave from here to finish(): the others use its memory. Hence no deadline.
   if (options_.sequential) {
     wait_point_.wait([&] { return turn_.load() == rank; }, spin_, WaitPoint::kForever);
   }

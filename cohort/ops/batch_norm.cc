@@ -67,7 +67,7 @@ Moments moments_of(const float* x, const ChannelRows& rows) {
   return std::move(found[0]);
 }
 
-// Of the gradient by the output: its sums, and those of its products with x - mean.
+// Sums of the gradient by the output, and of its products with x - mean.
 struct GradientSums {
   std::vector<double> sums;
   std::vector<double> products;
@@ -165,7 +165,7 @@ class NormalizationNode final : public GraphNode {
     return results;
   }
 
-  // As libtorch computes and records them.
+  // Computes and records gradients by libtorch's own operations.
   variable_list derive(const Tensor& gradient) {
     variable_list sources{x_.unpack(), gamma_.unpack(), beta_.unpack()};
     variable_list wanted;

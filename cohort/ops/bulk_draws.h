@@ -14,7 +14,7 @@
 
 namespace cohort::internal {
 
-// Until it ends `random`, which must live as long, stands somewhere ahead.
+// While it lives `random`, which must live as long, stands somewhere ahead.
 class BulkDraws {
  public:
   explicit BulkDraws(Philox& random) : random_(random) {}

@@ -75,7 +75,7 @@ bool compute_losses(const Label* labels, const Tensor& logits, float* losses,
   return true;
 }
 
-// Of a loss by its logits: the softmax, less 1 at the label.
+// The gradient of a loss by its logits: the softmax, less 1 at the label.
 class CrossentropyNode final : public GraphNode {
  public:
   CrossentropyNode(const Tensor& labels, const Tensor& logits, Tensor probabilities)

@@ -14,8 +14,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Of operations, which libtorch differentiates further: with P the share below x and p its density, the slope
-// of x P(x) is P(x) + x p(x).
+// The slope by operations that libtorch differentiates further: with P the share below x and p its
+// density, the slope of x P(x) is P(x) + x p(x).
 Tensor recorded_slope(const Tensor& x) {
   constexpr double kInverseSqrt2 = std::numbers::sqrt2 / 2;
   constexpr double kDensityAtZero = kInverseSqrt2 * std::numbers::inv_sqrtpi;  // 1 / sqrt(2 pi)
@@ -32,7 +32,7 @@ struct Gelu : Function<Gelu> {
     const Tensor x = context->get_saved_variables()[0];
     const Tensor& gradient = gradients[0];
     if (at::GradMode::is_enabled()) return {gradient * recorded_slope(x)};
-    // With a gap in x, or x in another order, libtorch leaves oneDNN alone.
+    // libtorch leaves oneDNN alone if x has gaps or another order.
     return {at::gelu_backward(x.is_contiguous() ? gradient.contiguous() : gradient, x)};
   }
 };

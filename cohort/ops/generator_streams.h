@@ -17,8 +17,7 @@ class SaveGroup;
 
 namespace cohort::internal {
 
-// Where the streams of a task begin, beside those of the first one, where each task runs steps of
-// its own.
+// The first stream of a task, beside those of the first task, if each task runs steps of its own.
 constexpr uint64_t first_stream_of(int task) { return static_cast<uint64_t>(task) << 32; }
 
 // A strategy as its generators see it.
@@ -47,11 +46,11 @@ void set_replica_lookup(const ReplicaLookup& lookup);
 // ReplicaLookup::group; nullptr where nobody knows strategies.
 std::shared_ptr<ReplicaGroup> calling_replica_group();
 
-// Without a group: one stream, for whoever draws. With one, replica r of the sync group draws from a
-// stream that follows from the seed and r alone, and from the task's index where each task runs
-// steps of its own. Draws across replicas are from the task's own stream, and the stream of each of
-// its replicas passes over as many words.
-// Thread safety: each call is atomic. Replicas do not wait for each other.
+// The streams of a generator. If it has no group, there is one stream, for whoever draws. Else
+// replica r of the sync group draws from a stream that follows from the seed and r alone, and from
+// the task's index if each task runs steps of its own. Draws across replicas are from the task's
+// own stream, and the stream of each of its replicas passes over as many words. Thread safety: each
+// call is atomic. Replicas do not wait for each other.
 class GeneratorStreams {
  public:
   using State = random::RandomGenerator::State;
@@ -88,14 +87,14 @@ class GeneratorStreams {
 
     Stream own;
     std::mutex replicas_mutex;  // taken before own's
-    // By id; guarded by replicas_mutex. Streams stay where they are.
+    // Streams by replica id; guarded by replicas_mutex. They stay where they are.
     std::map<int, std::unique_ptr<Stream>> replicas;
   };
 
   // The calling thread's replica, if it has a stream of its own.
   std::optional<int> caller() const;
-  // Those of the calling thread's task. Made where they are missing: they begin as the first
-  // task's did.
+  // The streams of the calling thread's task. They are made if they are missing, and begin as the
+  // first task's did.
   Streams& streams() const;
 
   const std::shared_ptr<ReplicaGroup> group_;

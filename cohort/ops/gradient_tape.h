@@ -115,8 +115,8 @@ class COHORT_API GradientTape {
   // Stops recording for good; NoGradient does it for a block.
   void stop_recording();
 
-  // As gradient, for each of the stream's leaves, handed over as soon as it is complete: for
-  // Cohort's own layers; see GradientStream::run. Errors: as gradient.
+  // Hands over the gradient of each of the stream's leaves as soon as it is complete: for Cohort's
+  // own layers; see GradientStream::run. Errors: as gradient.
   void stream(const Tensor& target, internal::GradientStream& stream,
               FunctionRef<void(size_t, Tensor)> ready);
 

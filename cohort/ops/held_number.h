@@ -1,6 +1,6 @@
-// Which numbers a dtype holds. As in TensorFlow, nothing is cut off without a word: a floating number or a
-// bool is no integer, a number is no bool, and an integer must be within an integer dtype's range.
-// Floating dtypes take any number and round it.
+// Says whether a dtype holds a number. As in TensorFlow, nothing is cut off without a word: a
+// floating number or a bool is no integer, a number is no bool, and an integer must be within an
+// integer dtype's range. Floating dtypes take any number and round it.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace cohort::internal {
 
-// Where the operands are equal the gradient is that of `x`. NaN where one of them is.
+// The larger of both, NaN if one of them is. If they are equal the gradient is that of `x`.
 Tensor maximum(const Tensor& x, const Tensor& y);
 Tensor minimum(const Tensor& x, const Tensor& y);
 

@@ -78,7 +78,7 @@ constexpr char kHasBias[] = "has_bias";
 struct Linear : Function<Linear> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const c10::optional<Tensor>& bias) {
-    // As addmm: each for the other's gradient only.
+    // Both are saved as addmm does: each for the other's gradient only.
     context->save_for_backward(
         {weight.requires_grad() ? x : Tensor(), x.requires_grad() ? weight : Tensor()});
     context->saved_data[kHasBias] = bias.has_value();

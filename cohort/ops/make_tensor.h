@@ -28,7 +28,7 @@ namespace cohort {
 struct ConstantOptions {
   // Missing: that of the literal (float32 for 1.5, int32 for 1), or of a vector's elements.
   std::optional<DType> dtype = std::nullopt;
-  // Of the result: a single number fills it, of several there must be as many.
+  // The result's shape: a single number fills it; several must be as many as it has elements.
   std::optional<std::vector<int64_t>> shape = std::nullopt;
 };
 
@@ -95,7 +95,7 @@ COHORT_API Tensor zeros(at::IntArrayRef shape, DType dtype = float32);
 COHORT_API Tensor ones(at::IntArrayRef shape, DType dtype = float32);
 COHORT_API Tensor zeros_like(const Tensor& input, std::optional<DType> dtype = std::nullopt);
 COHORT_API Tensor ones_like(const Tensor& input, std::optional<DType> dtype = std::nullopt);
-// Of the number's dtype: fill({2}, 0.5) is float32, fill({2}, 1) int32.
+// A tensor of the number's dtype: fill({2}, 0.5) is float32, fill({2}, 1) int32.
 COHORT_API Tensor fill(at::IntArrayRef shape, const NumberLiteral& value);
 COHORT_API Tensor eye(int64_t rows, DType dtype = float32);
 

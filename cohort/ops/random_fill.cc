@@ -123,8 +123,8 @@ void fill_normals(Philox& random, std::span<double> out, const NormalOptions& op
   }
 }
 
-// Of a pair, which takes four words of any dtype. Most pairs show by their first number that both are
-// within: their radius is below the truncation.
+// Counts the numbers of a pair that are within; a pair takes four words whatever the dtype. Most
+// pairs show by their first number that both are: their radius is below the truncation.
 uint64_t count_within(const uint32_t* words) {
   constexpr double kSurelyWithin = 0.1354;  // above exp(-2)
   const auto fraction = [](const uint32_t* pair) {

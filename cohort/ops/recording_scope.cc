@@ -26,7 +26,7 @@ using Entries = std::vector<std::shared_ptr<RecordingEntry>>;
 // Scopes may outlive what their thread remembers.
 constinit thread_local bool remembers = true;
 
-// Those of this thread, in the order in which they began.
+// The scopes of this thread, in the order in which they began.
 Entries& entries() {
   struct Remembered {
     ~Remembered() { remembers = false; }

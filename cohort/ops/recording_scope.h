@@ -12,10 +12,10 @@ namespace cohort::internal {
 
 struct RecordingEntry;
 
-// Those of a thread may end in any order: the latest that goes on decides, and the last one to end leaves
-// recording as the first one found it.
-// Thread safety: end may be called on another thread than the constructor, not at once with anything else. It
-// changes nothing there; the scope's own thread goes on as it is until what began before the scope ends.
+// Scopes of a thread may end in any order: the latest that goes on decides, and the last one to end
+// leaves recording as the first one found it. Thread safety: end may be called on another thread
+// than the constructor, not at once with anything else. It changes nothing there; the scope's own
+// thread goes on as it is until what began before the scope ends.
 class RecordingScope {
  public:
   explicit RecordingScope(bool records);

@@ -23,7 +23,7 @@ namespace {
 
 using torch::autograd::variable_list;
 
-// Of factor * sum of x^2 by x.
+// The gradient of factor * sum of x^2 by x.
 class SquaresNode final : public GraphNode {
  public:
   SquaresNode(const Tensor& x, double factor) : x_(x, /*is_output=*/false), factor_(factor) {}
@@ -53,8 +53,8 @@ class SquaresNode final : public GraphNode {
   const double factor_;
 };
 
-// Of so many numbers at most. Sixty-four sums of floats at once, and these as doubles, in one order on every
-// processor.
+// The most numbers of one sum. Sixty-four sums of floats are made at once, and these are added as
+// doubles, in one order on every processor.
 constexpr int64_t kSums = 64;
 constexpr int64_t kBlock = 32 * kSums;
 COHORT_VECTOR_CLONES double squares_of_block(const float* block, int64_t count) {

@@ -55,7 +55,7 @@ COHORT_API Tensor reshape(const Tensor& value, at::IntArrayRef shape);
 // perm: for each dimension of the result, that of `value`; empty: in reverse order.
 COHORT_API Tensor transpose(const Tensor& value, at::IntArrayRef perm = {});
 COHORT_API Tensor expand_dims(const Tensor& value, int64_t axis);
-// Without the dimensions `axis`, whose sizes must be 1; empty: without all of size 1.
+// The value without the dimensions `axis`, whose sizes must be 1; empty: without all of size 1.
 COHORT_API Tensor squeeze(const Tensor& value, at::IntArrayRef axis = {});
 COHORT_API Tensor concat(const std::vector<Tensor>& values, int64_t axis);
 COHORT_API Tensor stack(const std::vector<Tensor>& values, int64_t axis = 0);

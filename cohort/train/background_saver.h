@@ -27,8 +27,8 @@ class BackgroundSaver {
   // Runs `job`, which saves `path` and may outlive this. Only when none is under way.
   // Errors, of the waits too: FailedPrecondition (in a child of the process whose thread saves).
   void start(std::string path, std::function<void()> job);
-  // Until no job is under way. Where one still is after `timeout`, it returns what to say of that (names the
-  // path): the job may itself end with DeadlineExceeded. Errors: those of the job, once.
+  // Waits until no job is under way. If one still is after `timeout`, returns what to say of that
+  // (names the path): the job may itself end with DeadlineExceeded. Errors: those of the job, once.
   [[nodiscard]] std::optional<std::string> wait_for(std::chrono::milliseconds timeout);
   // The same. Errors: also DeadlineExceeded (the job is still under way).
   void wait(std::chrono::milliseconds timeout);

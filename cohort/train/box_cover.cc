@@ -29,7 +29,7 @@ uint64_t random_seed() {
 
 BoxCover::BoxCover(std::vector<int64_t> shape) : shape_(std::move(shape)), seed_(random_seed()) {}
 
-// Of the weights of all places before this one.
+// The sum of the weights of all places before this one.
 uint64_t BoxCover::place_sum(size_t dimension, int64_t place) const {
   return mix(mix(seed_ + dimension) ^ static_cast<uint64_t>(place)) % kPrime;
 }

@@ -29,7 +29,8 @@ class BoxCover {
   explicit BoxCover(std::vector<int64_t> shape);
   // A box within the tensor; it may be empty.
   void add(const train::TensorSlice& box);
-  // Of the boxes added so far. Wrong with a probability below 2^-53, which no file can raise.
+  // Whether the boxes added so far cover the whole, each place once. The answer is wrong with a
+  // probability below 2^-53, which no file can raise.
   bool is_exact() const;
 
  private:

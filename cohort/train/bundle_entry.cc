@@ -13,7 +13,7 @@ constexpr uint64_t kMostElements = uint64_t{1} << 62;
 constexpr size_t kMostDimensions = 254;
 constexpr uint64_t kMostShards = 100'000;
 constexpr int64_t kWhole = -1;
-// Of the format that is written here, and the newest that is understood.
+// The version of the format that is written here, and the newest that is understood.
 constexpr uint64_t kVersion = 1;
 
 struct TypeInfo {
@@ -60,7 +60,7 @@ std::vector<int64_t> parse_shape(std::string_view bytes, const std::string& what
   return shape;
 }
 
-// As written: a dimension without a length has kWhole.
+// The slice as it is written: a dimension without a length has kWhole.
 train::TensorSlice parse_slice(std::string_view bytes, const std::string& what) {
   train::TensorSlice slice;
   WireReader reader(bytes, what + ", slice");

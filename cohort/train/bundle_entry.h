@@ -59,7 +59,7 @@ struct BundleEntry {
 // have no more than `most_key_bytes` together.
 BundleEntry parse_bundle_entry(std::string_view bytes, std::string_view name,
                                const std::string& what, size_t most_key_bytes);
-// Of its slices' keys.
+// How many bytes the keys of its slices take.
 size_t key_bytes(const BundleEntry& entry);
 std::string format_bundle_entry(const BundleEntry& entry);
 

@@ -30,8 +30,8 @@ uint32_t copy_with_crc(std::string_view bytes, char* out, uint32_t crc) {
   return crc;
 }
 
-// That of millions of tensors is smaller. A sparse file, which costs an attacker nothing, may have
-// any size.
+// The index of millions of tensors is smaller. A sparse file, which costs an attacker nothing, may
+// have any size.
 constexpr uint64_t kMostIndexBytes = uint64_t{1} << 30;
 
 std::string read_index(const ReadableFile& file, const std::string& path) {

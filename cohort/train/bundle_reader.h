@@ -37,12 +37,12 @@ class BundleReader {
   const std::string& prefix() const { return prefix_; }
   // bundle_index_crc, of the index that was read.
   uint32_t index_crc() const { return index_crc_; }
-  // By name; without the parts of partitioned tensors, which their whole lists.
+  // The tensors by name, without the parts of partitioned ones, which the whole one's entry lists.
   const Entries& entries() const { return entries_; }
   bool contains(std::string_view name) const { return entries_.find(name) != entries_.end(); }
   // Errors: NotFound.
   const BundleEntry& entry(std::string_view name) const;
-  // Of all data files together.
+  // The size of all data files together.
   uint64_t data_bytes() const;
 
   // The elements in row-major order; `out` holds num_elements * size_of(type) bytes.
@@ -57,9 +57,10 @@ class BundleReader {
   // In row-major order. Errors: as read; InvalidArgument (no strings).
   std::vector<std::string> read_strings(std::string_view name) const;
 
-  // Of tensors that are the parts of one along axis 0, in order, makes that one, under the first one's name: they are
-  // tensors of their own no more. Returns false, and does nothing, where they are not: some are not there, of
-  // different types or row shapes, or partitioned themselves. Not while other threads use the reader.
+  // Joins tensors that are the parts of one along axis 0, in this order, into that one, under the
+  // first one's name: they are tensors of their own no more. Returns false, and does nothing, if
+  // some are not there, differ in type or row shape, or are partitioned themselves. Not while other
+  // threads use the reader.
   bool join_rows(const std::vector<std::string>& names);
 
   // Reads a tensor's data for its checksum alone. Errors: as read.
@@ -98,8 +99,8 @@ class BundleReader {
   std::map<uint32_t, std::unique_ptr<ReadableFile>> shards_;  // those that entries name
 };
 
-// Of the index file's bytes. It holds the checksums of all data, so that two checkpoints of one content have one,
-// and others have not. Errors: as FileSystem::open.
+// The checksum of the index file's bytes. The index holds the checksums of all data, so two
+// checkpoints have the same one exactly if they have the same content. Errors: as FileSystem::open.
 uint32_t bundle_index_crc(FileSystem& files, std::string_view prefix);
 
 }  // namespace cohort::internal

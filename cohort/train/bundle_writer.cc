@@ -274,8 +274,8 @@ void BundleWriter::finish() {
   const uint32_t num_shards = choose_num_shards();
   write_index(num_shards);
   const std::vector<std::string> kept = rename_data(num_shards);
-  // Where this reports an error it may have happened all the same (as network file systems do), so
-  // the data stays, whose index it may be.
+  // A rename that reports an error may have happened all the same (network file systems do that),
+  // so the data stays, whose index it may be.
   files_.rename(temporary_index_, bundle_index_path(prefix_));
   finished_ = true;
   files_.sync_directory(directory_);

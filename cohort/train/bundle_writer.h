@@ -41,7 +41,7 @@ class BundleWriter {
  public:
   // Errors of all calls: as FileSystem's.
   BundleWriter(FileSystem& files, std::string prefix, const BundleWriterOptions& options = {});
-  // Without finish(): removes what it wrote.
+  // Removes what was written, unless finish() was called.
   ~BundleWriter();
   BundleWriter(const BundleWriter&) = delete;
   BundleWriter& operator=(const BundleWriter&) = delete;
@@ -57,7 +57,7 @@ class BundleWriter {
   void add_slice(std::string_view name, const BundleTensor& whole, const train::TensorSlice& slice,
                  std::string_view bytes);
 
-  // Where others write, and what they call their files.
+  // The directory where other processes write, and what they call their files.
   struct OthersTarget {
     std::string directory;    // absolute
     std::string probe;        // a file of this bundle in it
@@ -68,14 +68,14 @@ class BundleWriter {
   // Takes over a file that another process has written there and synced. Returns its number.
   // Errors: NotFound (there is none of this name).
   size_t adopt(const std::string& name);
-  // Where the bytes of a tensor lie in an adopted file.
+  // The place of a tensor's bytes in an adopted file.
   struct Stored {
     size_t file = 0;
     uint64_t offset = 0;
     uint64_t size = 0;
     uint32_t crc = 0;  // masked
   };
-  // As with bytes. Errors: also DataLoss (the file ends before).
+  // Adds a tensor whose bytes lie in an adopted file. Errors: also DataLoss (the file ends before).
   void add(std::string_view name, const BundleTensor& tensor, const Stored& stored);
   void add_slice(std::string_view name, const BundleTensor& whole, const train::TensorSlice& slice,
                  const Stored& stored);
@@ -117,7 +117,7 @@ class BundleWriter {
   bool finished_ = false;
 };
 
-// Of the data files of `prefix` in its directory, by name.
+// The names of the data files of `prefix` in its directory.
 std::vector<std::string> list_data_files(FileSystem& files, const std::string& prefix);
 
 }  // namespace cohort::internal

@@ -112,7 +112,7 @@ FoundLatest look_for_latest(FileSystem& files, const std::string& directory,
     problem = error.what();
   }
   const std::string highest = options.fall_back ? highest_checkpoint(files, directory) : "";
-  // Without a state file, too, nothing was saved there.
+  // If there is no state file either, nothing was saved there.
   if (highest.empty()) return {.problem = has_state ? problem : ""};
   return {.path = highest,
           .problem = str(problem, "; taking the one with the highest number, '", highest, "'")};

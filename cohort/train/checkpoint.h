@@ -78,7 +78,7 @@ class COHORT_API Checkpoint {
   // nullopt (there is no latest checkpoint) restores nothing.
   LoadStatus restore(const std::optional<std::string>& path,
                      const RestoreOptions& options = {}) const;
-  // As restore, but does not change the save_counter: the counterpart of `write`.
+  // Restores, but does not change the save_counter: the counterpart of `write`.
   LoadStatus read(const std::string& path, const RestoreOptions& options = {}) const;
 
   // The number of calls of `save`; it is restored with the other values.

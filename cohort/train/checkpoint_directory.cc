@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kLockName = ".cohort-writer.lock";
 
-// Who holds a lock, for whoever finds it held.
+// Describes the holder of a lock for those who find it held.
 std::string describe_this_process() {
   char time[32] = "";
   const std::time_t now = std::time(nullptr);
@@ -28,7 +28,7 @@ std::string describe_this_process() {
   return str("process ", getpid(), " on ", host_name(), " since ", time, "\n");
 }
 
-// Those that this process writes to.
+// The directories that this process writes to.
 struct Registry {
   struct Entry {
     std::unique_ptr<CheckpointDirectory> directory;

@@ -71,7 +71,7 @@ void SaveCounter::prepare_restore(RestoreSource& source) {
 
 CheckpointRoot::CheckpointRoot(std::shared_ptr<Trackable> base, std::vector<NamedObject> objects)
     : base_(std::move(base)), objects_(std::move(objects)) {
-  // By name, as TensorFlow has them: objects are numbered in this order.
+  // The order is by name, as in TensorFlow: objects are numbered in it.
   std::sort(objects_.begin(), objects_.end(), by_name);
   check_names();
 }

@@ -135,8 +135,8 @@ class CheckpointImpl {
   HomePtr<BackgroundSaver> saver_{new BackgroundSaver};
 };
 
-// As Checkpoint::write, and the checkpoint becomes the latest of its directory: what Keras's save_weights
-// writes.
+// Writes like Checkpoint::write and makes the checkpoint the latest of its directory, as Keras's
+// save_weights does.
 std::string write_as_latest(const train::Checkpoint& checkpoint, const std::string& path,
                             const train::CheckpointOptions& options = {});
 

@@ -49,7 +49,7 @@ class StepCounter {
 struct CheckpointManagerOptions {
   // How many of the latest checkpoints stay; missing: all.
   std::optional<int> max_to_keep = std::nullopt;
-  // Of the checkpoints that would be deleted, keeps one for every this many hours of saving; 0: none.
+  // Keeps, of the checkpoints that would be deleted, one for this many hours of saving; 0: none.
   std::optional<double> keep_checkpoint_every_n_hours = std::nullopt;
   std::string checkpoint_name = "ckpt";
   // save() does nothing until this many steps have passed since the latest save. Needs

@@ -11,7 +11,7 @@ namespace cohort::internal {
 // The paths "PREFIX-N" whose index exists, the highest N first; none if the directory does not exist.
 std::vector<std::string> numbered_checkpoints(FileSystem& files, const std::string& prefix);
 
-// Of those of the same prefix the ones with a lower number than `path` ("PREFIX-N"), highest first;
+// The checkpoints of the same prefix with a lower number than `path` ("PREFIX-N"), highest first;
 // none if the path does not end in a number.
 std::vector<std::string> earlier_checkpoints(FileSystem& files, const std::string& path);
 

@@ -40,7 +40,7 @@ class COHORT_API CheckpointReader {
   // See load_checkpoint.
   explicit CheckpointReader(const std::string& path);
 
-  // Without the extensions of its files.
+  // The checkpoint's path, without the extensions of its files.
   const std::string& path() const;
   // Sorted by name. Among them is the graph of the objects, a string.
   const std::vector<CheckpointVariable>& variables() const { return variables_; }
@@ -61,7 +61,7 @@ class COHORT_API CheckpointReader {
 // Errors: NotFound (no such checkpoint; a directory without one), DataLoss (the index or the directory's
 // state file is damaged).
 COHORT_API CheckpointReader load_checkpoint(const std::string& path);
-// Of load_checkpoint(path).
+// The variables of load_checkpoint(path).
 COHORT_API std::vector<CheckpointVariable> list_variables(const std::string& path);
 COHORT_API Tensor load_variable(const std::string& path, std::string_view name);
 

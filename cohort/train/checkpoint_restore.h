@@ -21,7 +21,7 @@ namespace cohort::internal {
 
 class RestoreSession;
 
-// Where an object is in a checkpoint. An object keeps the one of its latest restore.
+// The place of an object in a checkpoint. An object keeps the one of its latest restore.
 struct RestorePosition {
   std::shared_ptr<RestoreSession> session;
   uint32_t node = 0;

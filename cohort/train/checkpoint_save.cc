@@ -25,7 +25,7 @@ Leaf on_host(const Leaf& value) {
   return Leaf(contiguous_elements(tensor.detach().to(at::kCPU)));
 }
 
-// Of the value's form; its elements are one.
+// A leaf of the value's form whose elements are one.
 Leaf form_of(const train::RemotePart& part) {
   bundle_type(part.dtype());  // refused now, as above
   return Leaf(at::zeros({}, part.dtype()).expand(part.shape()));
@@ -51,7 +51,7 @@ class RemoteParts {
   std::vector<std::vector<std::shared_ptr<const train::RemotePart>>> sources_;
 };
 
-// Where the parts of one source lie, by number.
+// The places of one source's parts, by number.
 using WrittenElsewhere = std::vector<BundleWriter::Stored>;
 
 // Missing: they are to be fetched.

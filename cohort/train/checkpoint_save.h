@@ -55,7 +55,7 @@ class Snapshot {
   // `previous`, a snapshot that nobody needs any more, where its tensors fit.
   void detach(Snapshot previous);
 
-  // Of what lies in this process.
+  // How many bytes of values lie in this process.
   uint64_t bytes() const;
   // Processes that have values write them to files of their own, where they see the directory; else their
   // values are fetched, one at a time.

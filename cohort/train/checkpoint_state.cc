@@ -49,7 +49,7 @@ bool contains(const std::vector<T>& values, const T& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Without the checksum line, if there is one; checked.
+// The text without its checksum line, if it has one, which is checked.
 std::string_view checked_body(std::string_view text, const std::string& file) {
   if (text.empty()) throw_malformed(file, 1, "the file is empty");
   if (text.size() > kMostStateBytes) {

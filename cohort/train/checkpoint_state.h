@@ -53,14 +53,14 @@ struct StateFileOptions {
   bool allow_outside = false;
 };
 
-// Where a checkpoint is that the state file `file` of `directory` names as `path`: a name in that
-// very directory. An absolute path elsewhere is what TensorFlow wrote before the directory was
+// The path of a checkpoint that the state file `file` of `directory` names as `path`: a name in
+// that very directory. An absolute path elsewhere is what TensorFlow wrote before the directory was
 // moved, so its last name is taken.
 // Errors: DataLoss (a path that goes deeper or up, or has no name).
 std::string resolve_checkpoint_path(const std::string& directory, const std::string& path,
                                     const std::string& file);
 
-// With resolved paths; nullopt: there is no state file.
+// Reads the state file and resolves its paths; nullopt: there is none.
 // Errors: DataLoss (the file is damaged; a path leads outside; the latest one did before its
 // directory was moved, and is not in this directory), as FileSystem's.
 std::optional<CheckpointState> read_checkpoint_state(FileSystem& files,

@@ -82,7 +82,7 @@ void check_moved_latest(FileSystem& files, const std::string& written, const std
 
 std::string resolve_checkpoint_path(const std::string& directory, const std::string& path,
                                     const std::string& file) {
-  // By a name alone: a directory in between could be a link to anywhere.
+  // Only a name is taken: a directory in between could be a link to anywhere.
   const bool absolute = path.starts_with('/');
   const auto names = names_of(path);
   const auto within = absolute ? path_within(directory, path) : std::nullopt;

@@ -11,7 +11,7 @@ namespace {
 constexpr char kReplyValue = 'v';
 constexpr char kReplyError = 'e';
 
-// Of the exception that is being handled.
+// The reply that tells of the exception that is being handled.
 std::string error_reply(const std::string& member) {
   const ErrorRecord error = record_error(std::current_exception());
   WireWriter message;

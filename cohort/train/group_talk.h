@@ -19,7 +19,8 @@ class Brought {
  public:
   Brought(std::vector<std::string> replies, std::exception_ptr own)
       : replies_(std::move(replies)), own_(std::move(own)) {}
-  // By rank. Errors: what one of the members threw instead; this one's own before others'.
+  // The answers by rank. Errors: what one of the members threw instead; this one's own before
+  // others'.
   std::vector<std::string_view> all() const;
 
  private:

@@ -45,9 +45,9 @@ class KeptCheckpoints {
   std::string format_list() const;
   void take_list(std::string_view list);
 
-  // Under the directory's lock, after `path` was written at `step`: makes it the latest, and deletes
-  // what is beyond max_to_keep. What cannot be deleted stays on the list for the next time. After an
-  // error the step does not count as saved.
+  // Makes `path`, which was written at `step`, the latest, and deletes what is beyond max_to_keep.
+  // The caller holds the directory's lock. What cannot be deleted stays on the list for the next
+  // time. After an error the step does not count as saved.
   void record(const std::string& path, std::optional<int64_t> step);
 
  private:

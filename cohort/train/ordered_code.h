@@ -9,9 +9,9 @@
 
 namespace cohort::internal {
 
-// As TensorFlow's EncodeTensorNameSlice: 0, the name, the rank, then start and length of each
-// dimension. A dimension may be written as whole, then its length is -1 here. The key begins with a
-// zero byte, which no name does.
+// The key of a slice, as TensorFlow's EncodeTensorNameSlice makes it: 0, the name, the rank, then
+// start and length of each dimension. A dimension may be written as whole, then its length is -1
+// here. The key begins with a zero byte, which no name does.
 std::string slice_key(std::string_view name, const train::TensorSlice& slice);
 
 // Parts of the encoding, for its tests.

@@ -26,7 +26,7 @@ class RemoteValues {
  public:
   virtual ~RemoteValues() = default;
 
-  // Where processes write: each to a file of its own.
+  // The directory in which processes write, each to a file of its own.
   struct Target {
     std::string directory;  // absolute
     std::string probe;      // a file in it, by which a process sees that it has the same directory
@@ -56,14 +56,14 @@ class RemoteReads {
   virtual void commit() = 0;
 };
 
-// Of which value of a checkpoint a part is.
+// Says of which value of a checkpoint a part is.
 struct RemoteRead {
   std::shared_ptr<const RemotePart> part;
   std::string key;
   std::optional<TensorSlice> slice = std::nullopt;  // without: all of it
 };
 
-// Who finds parts.
+// Finds the parts of values in other processes.
 class RemoteKeeper {
  public:
   virtual ~RemoteKeeper() = default;

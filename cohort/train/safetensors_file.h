@@ -44,7 +44,7 @@ class SafetensorsWriter {
   // `header`: the places as place_tensors() gives them.
   // Errors of all calls: as FileSystem's; of this one: also as format_safetensors_header.
   SafetensorsWriter(FileSystem& files, std::string path, const SafetensorsHeader& header);
-  // Without finish(): removes what it wrote.
+  // Removes what was written, unless finish() was called.
   ~SafetensorsWriter();
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kAlignment = 8;
 
-// As JSON.
+// The text as a JSON string.
 std::string json_string(const std::string& text, std::string_view what) {
   try {
     return nlohmann::json(text).dump();

@@ -17,8 +17,8 @@
 
 namespace cohort::internal {
 
-// Of the JSON. The format allows six times as much, which nobody needs: names of 100'000 tensors
-// fit in.
+// The largest header, which is JSON. The format allows six times as much, which nobody needs: the
+// names of 100'000 tensors fit in.
 inline constexpr uint64_t kMostSafetensorsHeaderBytes = uint64_t{16} << 20;
 
 struct SafetensorsEntry {

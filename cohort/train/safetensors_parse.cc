@@ -12,7 +12,7 @@ namespace cohort::internal {
 namespace {
 
 constexpr size_t kMostDimensions = 254;
-// Of a name, in errors: a hostile one has megabytes.
+// How much of a name errors show: a hostile one has megabytes.
 constexpr size_t kMostQuoted = 200;
 
 using Json = nlohmann::json;
@@ -184,7 +184,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
   const std::string& file_;
   SafetensorsHeader& header_;
   State state_ = State::kStart;
-  // Where we are, if we are in one.
+  // The tensor whose fields are being read; nullptr: none.
   std::pair<const std::string, SafetensorsEntry>* tensor_ = nullptr;
   std::pair<const std::string, std::string>* metadata_ = nullptr;
   bool in_metadata_ = false;

@@ -87,7 +87,7 @@ std::optional<PartName> part_name(std::string_view name) {
 
 using Names = std::set<std::string, std::less<>>;
 
-// Of one optimizer.
+// The slots of one optimizer.
 class PartitionedSlots {
  public:
   PartitionedSlots(ObjectGraph& graph, BundleReader& bundle, uint32_t optimizer)
@@ -103,8 +103,8 @@ class PartitionedSlots {
   }
 
  private:
-  // Those of which there are several, by the name of the whole. Other variables may have the same name: with number 0 the
-  // next one begins.
+  // Groups the slots that are parts of one, by the name of the whole. Other variables may have the
+  // same name: with number 0 the next one begins.
   std::vector<std::vector<uint32_t>> groups(const std::vector<uint32_t>& slots,
                                             const Names& names) const {
     std::map<std::string_view, std::vector<uint32_t>> open;

@@ -19,13 +19,14 @@ namespace cohort::internal {
 // Thread safety: none.
 class SavedObjects {
  public:
-  // Those that `root` leads to, breadth first: the order in which TensorFlow numbers them.
+  // Lists the objects that `root` leads to, breadth first: the order in which TensorFlow numbers
+  // them.
   explicit SavedObjects(train::Trackable& root);
 
   const std::vector<train::Trackable*>& order() const { return order_; }
   // Theirs, which most do not name. Errors: FailedPrecondition (they are of different groups).
   std::shared_ptr<train::SaveGroup> save_group() const;
-  // Of object i: the names on the way to it, escaped.
+  // The names on the way to object i, escaped.
   const std::string& path(size_t i) const { return paths_[i]; }
   // Its first nodes are the objects in their order.
   ObjectGraph& graph() { return graph_; }

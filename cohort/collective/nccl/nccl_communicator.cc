@@ -18,7 +18,7 @@ namespace {
 
 using internal::str;
 
-// Between two looks at whether a call has ended.
+// The pause between two looks at whether a call has ended.
 constexpr std::chrono::microseconds kLook{20};
 
 void check(cudaError_t result, const char* what) {
@@ -341,7 +341,7 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  // Until what was asked for is in the streams: NCCL connects at the first call.
+  // Waits until what was asked for is in the streams: NCCL connects at the first call.
   void wait_until_ready(Deadline deadline) {
     while (!communicators_->are_ready()) {
       if (std::chrono::steady_clock::now() >= deadline) {

@@ -40,7 +40,7 @@ class GlooLoop final : gloo::transport::tcp::Handler {
   using Due = std::function<Clock::time_point()>;
   static constexpr Clock::time_point kNever = Clock::time_point::max();
 
-  // Of a context that is connected over TCP. Errors: ResourceExhausted (no descriptor).
+  // The context is connected over TCP. Errors: ResourceExhausted (no descriptor).
   GlooLoop(gloo::Context& context, Failed failed, Due due);
   ~GlooLoop() override;
 

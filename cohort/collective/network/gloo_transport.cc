@@ -412,7 +412,7 @@ class GlooTransport final : public Transport {
   Broken broken_;
   char nothing_ = 0;
   char nothing_received_ = 0;
-  // Where messages arrive whose place the caller leaves to the transport.
+  // Memory for messages whose place the caller leaves to the transport.
   std::vector<std::unique_ptr<char[]>> blocks_;
   std::vector<char*> free_;
   std::vector<char*> used_;  // until finish

@@ -10,7 +10,8 @@ namespace cohort::collective {
 struct RpcEnvelope {
   std::string group = "";
   int64_t generation = 0;
-  // That the receiver has drawn for this group, so that no message for another one is taken for its.
+  // The receiver has drawn it for this group, so that no message for another group is taken for one
+  // of this.
   uint64_t session = 0;
   int rank = 0;           // the sender's
   uint64_t sequence = 0;  // numbers what the sender sends this receiver; of a message only

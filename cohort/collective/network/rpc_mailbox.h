@@ -1,5 +1,5 @@
-// Where a task's server leaves what the other tasks of a group send to it, and what this task knows
-// of them: who is lost, who has left in good order, whose answers are awaited.
+// The mailbox in which a task's server leaves what the other tasks of a group send to it, and what
+// this task knows of them: who is lost, who has left in good order, whose answers are awaited.
 #pragma once
 
 #include <chrono>

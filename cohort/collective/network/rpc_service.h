@@ -27,7 +27,7 @@ namespace cohort::collective {
 // Thread safety: any thread.
 class RpcService final : public internal::rpc::Service {
  public:
-  // That of the server, which gets one with the first call. Errors: those of ServerCore::add.
+  // The server's service, which is made at the first call. Errors: those of ServerCore::add.
   static std::shared_ptr<RpcService> of(internal::ServerCore& server);
 
   std::string_view name() const override { return "collective"; }

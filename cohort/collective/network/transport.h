@@ -18,7 +18,7 @@
 
 namespace cohort::collective {
 
-// Of one message.
+// The size of the largest message.
 inline constexpr size_t kMaxMessageBytes = size_t{2} << 20;
 
 // Errors of every call but memory, is_late, fail and on_end: what has ended the group (see fail), Unavailable (a task

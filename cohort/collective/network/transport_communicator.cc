@@ -197,7 +197,7 @@ class TransportCommunicator final : public Communicator {
   // the calls differ all have learnt it, and no buffer has changed.
   // Errors: those of a call, DifferentCalls.
   void tell(const char* call, const void* values, int64_t bytes, const CallOptions& options) {
-    // Which call it is counts also where nobody has made a fingerprint.
+    // The place of a call counts also where nobody has made a fingerprint.
     CallFingerprint fingerprint;
     fingerprint.add(std::string_view(call));
     fingerprint.add(options.fingerprint);
@@ -273,7 +273,7 @@ class TransportCommunicator final : public Communicator {
                                     whom, hint_of_other_groups()));
   }
 
-  // Of values so few that a round more would cost more than their bytes.
+  // Adds values that are so few that one round more would cost more than their bytes.
   void add_all(const Buffer& mine) {
     const SliceRange all{0, mine.count};
     if (mine.count == 0) return;

@@ -53,8 +53,8 @@ struct Call {
   int32_t root = 0;
   uint64_t counts = 0;       // their fingerprint
   uint64_t fingerprint = 0;  // CallOptions::fingerprint
-  // Where the values lie in the file: the part that buffer() gave, and their place in it. -1: they
-  // do not.
+  // The place of the values in the file: the part that buffer() gave, and their place in it. -1:
+  // they lie elsewhere.
   int64_t part_begin = -1;
   int64_t part_bytes = 0;
   int64_t offset = 0;
@@ -64,7 +64,8 @@ struct Seat {
   alignas(64) std::atomic<uint32_t> meetings;  // to which the task has come
   std::atomic<uint32_t> left;                  // 1: it has destroyed its communicator
   cpu_set_t cores;                             // that the task may use; before the first meeting
-  // Of odd and of even calls: a task may begin a call while others still look at the one before.
+  // One for odd and one for even calls: a task may begin a call while others still look at the one
+  // before.
   alignas(64) Call calls[2];
 };
 

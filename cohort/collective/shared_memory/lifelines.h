@@ -17,7 +17,7 @@ class Lifelines {
 
   // The ranks whose end is closed, in order; `except`, this task's, is none of them.
   std::vector<int> lost(int except) const;
-  // From now on this task is lost to the others.
+  // Makes this task lost to the others from now on.
   void let_go() { own_.reset(); }
 
  private:

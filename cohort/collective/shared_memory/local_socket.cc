@@ -82,7 +82,7 @@ bool send_all(int fd, std::span<const char> bytes, std::span<const int> descript
     const ssize_t sent = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN && wait_for(fd, POLLOUT, wait)) continue;
-    // As many descriptors of this user are under way as this process may open, perhaps those of the
+    // So many descriptors of this user are under way as this process may open, perhaps those of the
     // tasks before: they go on when others have arrived, which nothing announces.
     if (sent < 0 && errno == ETOOMANYREFS && !wait.is_over()) {
       ::poll(nullptr, 0, 1);

@@ -109,7 +109,7 @@ void MeetingPoint::wait_asleep(uint32_t before, const Waiting& waiting) {
   while (control_.epoch.load() == before) {
     const auto left = waiting.until - Clock::now();
     if (left.count() <= 0) {
-      // Who is missing is known before the meeting is closed: they may come right after.
+      // The missing tasks are looked up before the meeting is closed: they may come right after.
       const std::exception_ptr error = missing_error(waiting);
       if (close_meeting(before)) write_error(error);
       break;

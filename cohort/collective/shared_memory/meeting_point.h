@@ -1,4 +1,5 @@
-// Where the tasks of a group wait for each other, and how its failure reaches all of them.
+// The point at which the tasks of a group wait for each other; a failure of the group reaches all
+// of them there.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 // For what, and until when, a call waits for the other tasks.
 struct Waiting {
-  // From now on.
+  // The time of the wait begins now.
   Waiting(std::string_view call, std::chrono::nanoseconds timeout);
 
   std::string_view call;

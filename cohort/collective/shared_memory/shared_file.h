@@ -31,7 +31,7 @@ class SharedFile {
   SharedFile() = default;
   // A new file of this length, without memory. Errors: ResourceExhausted.
   explicit SharedFile(int64_t bytes);
-  // That of another task. Errors: DataLoss (it is not of this length, or not sealed).
+  // Maps another task's file. Errors: DataLoss (it is not of this length, or not sealed).
   SharedFile(internal::UniqueFd fd, int64_t bytes);
 
   int fd() const { return fd_.get(); }

@@ -384,7 +384,7 @@ class SharedMemoryCommunicator final : public Communicator {
   int64_t pieces_ = 0;     // that have passed through the stages
   uint64_t gathered_ = 0;  // calls whose bytes were copied
   Buffer copies_[2];
-  // Of the call in progress; kept for their memory.
+  // Addresses of the call in progress. The vectors are kept for their memory.
   std::vector<char*> values_;
   std::vector<const void*> sources_;
   std::vector<void*> targets_;

@@ -18,7 +18,7 @@ namespace {
 
 using internal::UniqueFd;
 
-// Of strangers who say nothing, the first to come is dropped for the last.
+// The most connections that have said nothing yet; the oldest is dropped for the newest.
 constexpr size_t kMostGuests = 512;
 
 // Takes as long for every wrong secret.

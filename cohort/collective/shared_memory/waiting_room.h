@@ -1,4 +1,4 @@
-// Those who connect to task 0 while a group forms: the tasks of the group, and strangers, who are
+// The connections to task 0 while a group forms: tasks of the group, and strangers, which are
 // dropped.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Where the entries of a lookup table come from.
+// Sources of a lookup table's entries.
 //
 //   lookup::KeyValueTensorInitializer pairs(StringTensor({"no", "yes"}), at::arange(2));
 //   lookup::TextFileInitializer lines("vocabulary.txt",
@@ -22,7 +22,7 @@ namespace cohort::lookup {
 struct TableEntries {
   Leaf keys;    // strings or int64 [n]
   Leaf values;  // strings or numbers [n]
-  // Where entry `i` comes from, for messages.
+  // Names the place that entry `i` comes from, for messages.
   std::function<std::string(int64_t i)> place;
 };
 

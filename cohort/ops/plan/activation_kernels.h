@@ -10,8 +10,8 @@ namespace cohort::internal::plan {
 // Whether a gradient is computed from what the function was given; else from what it gave.
 bool reads_input(Function function);
 
-// Of arrays without gaps, which may be one. NaN stays. Within 1e-6 of the function, or of 1 where
-// that is smaller.
+// Computes an activation of arrays without gaps, which may be the same one. NaN stays. Results are
+// within 1e-6 of the function, or of 1 if that is smaller.
 void activate(const Activation& activation, const float* from, int64_t count, float* to);
 // value: what reads_input says. `result` may be `gradient`.
 void activation_gradient(const Activation& activation, const float* value, const float* gradient,

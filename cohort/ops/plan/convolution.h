@@ -51,7 +51,7 @@ class ConvolutionForward final : public Forward {
     }
   }
 
-  // Where in their windows the largest stand.
+  // The places of the largest elements in their windows.
   uint8_t* places(const Chunk& chunk) const {
     const int64_t example = s_.records ? chunk.first : chunk.lane * s_.chunks.largest;
     return places_.data() + example * s_.pooled().size();

@@ -49,7 +49,7 @@ struct SharedByConvolutions {
   TiledImages tiles(int64_t count) const {
     return {count, result.height, result.width, result.channels, fused.tile[0], fused.tile[1]};
   }
-  // As loops of gradients below pooling have it.
+  // The same convolution in the form of the loops of gradients below pooling.
   PooledConvolution pooled_convolution() const {
     return {.height = image.height,
             .width = image.width,
@@ -67,7 +67,7 @@ struct SharedByConvolutions {
            operation.strides == Size{1, 1} && operation.dilation == Size{1, 1} &&
            operation.size[0] == operation.size[1] && has_kernels(pooled_convolution());
   }
-  // As loops with fewer products have it.
+  // The same convolution in the form of the loops with fewer products.
   Winograd winograd() const {
     return {.height = read.height,
             .width = read.width,
@@ -85,7 +85,7 @@ struct SharedByConvolutions {
   }
   // Whether the convolution adds it: before pooling it is added to fewer elements.
   bool adds_bias() const { return operation.bias && !fused.pools(); }
-  // That of variables.
+  // The layout of a kernel in variables.
   Layout plain_kernel() const { return kernel(Tag::hwio); }
   Layout kernel(Tag tag) const {
     return Layout({operation.filters, image.channels, operation.size[0], operation.size[1]}, kFloat,
@@ -121,11 +121,11 @@ class KernelGradient {
   virtual void end(Parallel parallel, float* gradient) = 0;
 };
 
-// By oneDNN, which adds the bias where adds_bias() says so.
+// A convolver of oneDNN, which adds the bias if adds_bias() says so.
 std::unique_ptr<Convolver> make_direct(const SharedByConvolutions& shared);
 std::unique_ptr<Convolver> make_direct_input_gradient(const SharedByConvolutions& shared);
 std::unique_ptr<KernelGradient> make_direct_kernel_gradient(const SharedByConvolutions& shared);
-// Where SharedByConvolutions::has_fewer_products().
+// A convolver with fewer products, if SharedByConvolutions::has_fewer_products().
 std::unique_ptr<Convolver> make_winograd(const SharedByConvolutions& shared);
 std::unique_ptr<Convolver> make_winograd_input_gradient(const SharedByConvolutions& shared);
 std::unique_ptr<KernelGradient> make_winograd_kernel_gradient(const SharedByConvolutions& shared);

@@ -30,8 +30,8 @@ void scale(const float* values, float factor, int64_t count, float* to);
 void add_scaled(const float* values, float factor, int64_t count, float* to);
 void narrow(const double* values, int64_t count, float* to);
 
-// Between images of `height` rows of `width` elements and their upper left part, or those pixels, of
-// `pixel` elements each, that stand in every so many rows and columns.
+// Copies between images of `height` rows of `width` elements and their upper left part, or those
+// pixels, of `pixel` elements each, that stand in every so many rows and columns.
 struct Crop {
   int64_t height = 0;
   int64_t width = 0;
@@ -43,7 +43,7 @@ struct Crop {
   bool keeps_all() const { return height == kept_height && width == kept_width; }
 };
 void crop(const Crop& crop, int64_t images, const float* from, float* to);
-// With zeros for what was left out.
+// Puts zeros where `crop` left pixels out.
 void uncrop(const Crop& crop, int64_t images, const float* from, float* to);
 
 }  // namespace cohort::internal::plan

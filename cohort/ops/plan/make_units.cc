@@ -1,4 +1,4 @@
-// Which operations become one unit, and how much of each image is computed.
+// Decides which operations become one unit, and how much of each image is computed.
 #include <algorithm>
 
 #include "cohort/core/error.h"

@@ -120,8 +120,7 @@ class NormalizationBackward final : public Backward {
     }
   }
 
-  // Of the gradient of the result: its sums, and those of its products with
-  // what was given less the mean.
+  // Sums of the gradient of the result, and of its products with the input less the mean.
   void run(const Chunk& chunk) override {
     Lane& lane = lanes_[static_cast<size_t>(chunk.lane)];
     const int64_t first = chunk.first * s_.size;

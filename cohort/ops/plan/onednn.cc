@@ -97,8 +97,8 @@ void Primitive::operator()(std::initializer_list<const void*> data) {
 
 namespace {
 
-// By how many elements the indices of each dimension lie apart; nothing of a layout in blocks, but for a single
-// block that is the whole dimension.
+// How many elements the indices of each dimension lie apart; nothing if the layout is in blocks,
+// but for a single block that is the whole dimension.
 std::optional<std::vector<int64_t>> strides_of(const Layout& layout) {
   const dnnl_memory_desc_t& data = layout.data;
   const dnnl_blocking_desc_t& blocking = data.format_desc.blocking;

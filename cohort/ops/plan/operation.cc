@@ -38,7 +38,7 @@ Match(Cases...) -> Match<Cases...>;
 
 std::string by(const Size& size) { return str(size[0], "x", size[1]); }
 
-// Of images; empty where no window fits.
+// The shape of images after a window has slid over them; empty if no window fits.
 Shape slide(const Shape& input, const Size& size, const Size& strides, const Size& dilation,
             bool same, int64_t channels) {
   if (input.size() != 4) return {};

@@ -73,9 +73,10 @@ inline constexpr Activation kRelu{};
 struct Dropout {
   double rate = 0.5;  // from 0 to below 1
 };
-// By channel, the last axis: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+// Normalizes each channel, the last axis: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
 // Parameters, each [channels]: with `scale` gamma, with `center` beta; unless `by_batch`, mean and
-// variance. By batch these are of the whole batch, the variance biased (Ioffe and Szegedy, 2015).
+// variance. If `by_batch`, these are of the whole batch, the variance biased (Ioffe and Szegedy,
+// 2015).
 struct Normalization {
   double epsilon = 1e-3;
   bool scale = true;

@@ -70,7 +70,7 @@ std::vector<std::string> Plan::describe() const {
 // must see all first.
 bool Plan::keeps_all() const { return request_.records || !normalized_.empty(); }
 
-// Of how many examples a pass keeps values.
+// The number of examples of which a pass keeps values.
 int64_t Plan::kept_examples() const {
   return keeps_all() ? chunks_.batch : chunks_.largest * static_cast<int64_t>(chunks_.lanes.size());
 }

@@ -28,7 +28,7 @@ class PlanCache {
 
   // nullptr where it is not known yet whether there is one.
   std::shared_ptr<const Compiled> find(const Key& key);
-  // As find, and finds out.
+  // Finds a plan, or makes it.
   std::shared_ptr<const Compiled> compile(const Key& key);
 
   struct Entry {
@@ -37,14 +37,14 @@ class PlanCache {
     std::shared_ptr<const Compiled> compiled;
     int64_t hits = 0;
   };
-  // Those that are kept, the latest first.
+  // The plans that are kept, the latest first.
   std::vector<Entry> entries() const;
 
  private:
-  // Of inputs whose shapes vary, sequences of many lengths say.
+  // The most plans that are kept: shapes of inputs may vary, sequences of many lengths say.
   static constexpr size_t kMost = 16;
-  // Those at the front whose passes always keep their memory, which is that of a whole batch: a training loop has a
-  // full and a partial batch, with and without gradients.
+  // The number of plans at the front whose passes always keep their memory, which is that of a
+  // whole batch: a training loop has a full and a partial batch, with and without gradients.
   static constexpr int kAlwaysWithMemory = 4;
 
   using Dropped = std::vector<Plan::Passes>;

@@ -49,7 +49,7 @@ class Pool {
     }
   }
 
-  // From here on what is given back is kept, as from the beginning; or destroyed.
+  // Keeps what is given back from here on, as at the beginning.
   void keep() {
     const std::lock_guard lock(mutex_);
     keeps_ = true;

@@ -9,7 +9,7 @@
 namespace cohort::internal::plan {
 namespace {
 
-// Where the window of each place of a tile begins in the image, from the first place's.
+// The distance of each place's window in the image from that of the tile's first place.
 struct Offsets {
   explicit Offsets(const PooledConvolution& s) {
     for (int64_t y = 0; y < s.tile_height; ++y) {
@@ -21,14 +21,14 @@ struct Offsets {
   int64_t of[kNoPlace + 1] = {};
 };
 
-// Those pixels of a filter that have a gradient, of some of its pixels.
+// The pixels of a filter that have a gradient, out of some of its pixels.
 struct Pixels {
   static constexpr int64_t kMost = 256;
   int64_t offset[kMost];  // of the window's first element in the image
   float gradient[kMost];
   int64_t count = 0;
 
-  // Of kMost pixels from `first` on, or as many as there are.
+  // Looks at kMost pixels from `first` on, or as many as there are.
   COHORT_INLINE void collect(const PooledConvolution& s, const Offsets& offsets, int64_t first,
                              int64_t filter, const float* gradients, const uint8_t* places) {
     const int64_t last = std::min(first + kMost, s.pooled_height * s.pooled_width);
@@ -41,7 +41,7 @@ struct Pixels {
       const uint8_t place = places[from];
       offset[count] = at + offsets.of[place];
       gradient[count] = gradients[from];
-      // Without a branch: half of them have none, in no order.
+      // No branch here: half of them have none, in no order.
       count += static_cast<int64_t>(place != kNoPlace) & static_cast<int64_t>(gradients[from] != 0);
       at += tile;
       if (--left == 0) {

@@ -156,7 +156,7 @@ inline double growth(const Operation& operation, const Shape& input) {
   return doubles && !cuts ? 2 : 1;
 }
 
-// Of images; every sixth of sequences.
+// Draws an input of images, every sixth time one of sequences.
 template <class Draw>
 Shape random_input(const Draw& draw) {
   const int64_t batch = draw(1, 3) == 3 ? draw(9, 40) : draw(1, 8);

@@ -159,7 +159,7 @@ class UnitNode final : public GraphNode {
     double factor;
   };
 
-  // Which of the outputs is the gradient of a parameter.
+  // The number of the output that is the gradient of a parameter.
   size_t output_of(size_t parameter) const { return (passes_on_ ? 1 : 0) + parameter; }
 
   // results: undefined so far.
@@ -199,7 +199,7 @@ class UnitNode final : public GraphNode {
     const Tensor output_gradient = is_last() ? gradient.contiguous() : Tensor();
     const size_t first = plan.first_parameter(unit_);
     const size_t count = plan.num_parameters(unit_);
-    // Of a bias no gradient needs the value.
+    // Kernels alone: no gradient needs the value of a bias.
     Tensor kernels[kMostParameters];
     const float* parameters[kMostParameters] = {};
     for (size_t i = 0; i < plan.num_kernels(unit_); ++i) {
@@ -278,7 +278,7 @@ class UnitNode final : public GraphNode {
   bool is_of_penalties_ = false;  // the backward pass under way
 };
 
-// Which node gives the gradient of a parameter that this thread's latest passes read.
+// The node that gives the gradient of a parameter which this thread's latest passes read.
 struct Reader {
   const c10::TensorImpl* parameter;
   uint32_t version;

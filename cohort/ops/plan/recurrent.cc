@@ -81,14 +81,14 @@ class RecurrentForward final : public Forward {
     }
   }
 
-  // By row, of a recorded pass.
+  // The states of a recorded pass, by row.
   const float* states() const { return states_.data(); }
   const float* memories() const { return memories_.data(); }
   const float* kept() const { return kept_.data(); }
   const float* memory_tanhs() const { return memory_tanhs_.data(); }
 
  private:
-  // Without a gradient two steps are enough, of the examples that are under way.
+  // Two steps of the examples that are under way are enough if there is no gradient.
   int64_t rows() const {
     if (s_.records) return s_.steps * s_.chunks.batch;
     return 2 * s_.chunks.largest * static_cast<int64_t>(s_.chunks.lanes.size());
@@ -230,7 +230,7 @@ class RecurrentBackward final : public Backward {
     multiply_transposed(s_.width, packed_kernel_.data(), product);
   }
 
-  // As the sums lie, for the product of both.
+  // Copies inputs into the order of the sums, for the product of both.
   void keep_inputs(const Chunk& chunk) {
     const int64_t features = s_.sizes.features;
     for (int64_t t = 0; t < s_.steps; ++t) {
@@ -314,7 +314,7 @@ class RecurrentUnit final : public Unit {
   }
 
  private:
-  // Of a kernel with so many rows, that takes part in so many steps.
+  // The kernel has so many rows, and takes part in so many steps.
   void describe_gradient(int64_t rows, int64_t steps, SharedByRecurrent::KernelGradient& gradient) {
     // A part is worth a thread: some 20 us of work.
     constexpr int64_t kPart = int64_t{1} << 21;

@@ -58,7 +58,7 @@ COHORT_INLINE void finish_gru(const RecurrentSizes& sizes, const ForwardStep& st
   give_state(sizes, step, at, state, sums);
 }
 
-// Of `count` rows, kCount at most.
+// Works on `count` rows, kCount at most.
 template <class Vector, Cell kCell, int kCount = kRows<Vector>>
 COHORT_INLINE void add_gates(const RecurrentSizes& sizes, const float* panel,
                              const ForwardStep& step, int64_t row, int64_t count,

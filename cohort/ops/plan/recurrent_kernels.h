@@ -48,7 +48,7 @@ struct ForwardStep {
 void run_step(const RecurrentSizes& sizes, int64_t width, const float* packed,
               const ForwardStep& step);
 
-// From the gradients of a step's new state those of its sums.
+// Computes the gradients of a step's sums from those of its new state.
 struct BackwardStep {
   int64_t rows = 0;
   const float* kept = nullptr;

@@ -5,7 +5,7 @@
 
 #include "cohort/ops/plan/vectors.h"
 
-// With vectors of sixteen and 32 registers; of eight and 16. Without either: of eight, in parts.
+// Vectors have sixteen elements in 32 registers, or eight in 16; without either eight, in parts.
 #ifdef __x86_64__
 #define COHORT_WIDE __attribute__((target("avx512f,avx512bw,avx512vl,avx2,fma")))
 #define COHORT_HALF __attribute__((target("avx2,fma")))

@@ -6,7 +6,8 @@
 
 namespace cohort::internal::plan {
 
-// As make_convolution; nullptr where it takes no such convolution. Gives no gradient of its input.
+// Makes a convolution's unit; nullptr if it takes no such convolution. Gives no gradient of its
+// input.
 std::unique_ptr<Unit> make_single_channel(const Convolution& operation, const Fused& fused,
                                           const Image& image, const Image& result);
 

@@ -27,11 +27,11 @@ class Forward {
   virtual void begin(const float* const* parameters) = 0;
   // After that, what of the preparation takes several threads.
   virtual void make_ready(Parallel) {}
-  // Of units that look at a batch (Unit::looks_at_batch), before its chunks; in: the whole.
+  // Looks at a whole batch before its chunks: units for which Unit::looks_at_batch. in: the whole.
   virtual void look(const float* /*in*/, Parallel) {}
   // in, out: of this chunk's examples.
   virtual void run(const Chunk& chunk, const float* in, float* out) = 0;
-  // Of units that look at a batch: the mean and the biased variance of each channel.
+  // The mean and the biased variance of each channel: units that look at a batch.
   virtual const float* statistics() const { return nullptr; }
 };
 
@@ -70,7 +70,7 @@ class Unit {
   virtual size_t num_kernels() const { return std::min<size_t>(num_parameters(), 1); }
   // Multiplications of an example's forward pass.
   virtual int64_t work() const = 0;
-  // Of its backward pass, where chunks are done one by one.
+  // The work of its backward pass, if chunks are done one by one.
   virtual int64_t gradient_work() const { return 2 * work(); }
   // The elements of its largest value, for an example.
   virtual int64_t widest() const = 0;

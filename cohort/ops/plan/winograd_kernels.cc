@@ -61,8 +61,8 @@ int64_t tiles_of(const Winograd& s, int64_t images) {
   return images * s.tile_rows() * s.tile_columns();
 }
 
-// Which tiles are transformed and multiplied together: so many that both sides of the products stay
-// in a second-level cache, and a kernel is read for many.
+// The tiles that are transformed and multiplied together: so many that both sides of the products
+// stay in a second-level cache, and a kernel is read for many.
 struct Tiling {
   Tiling(const Winograd& s, int64_t images) : total(tiles_of(s, images)) {
     constexpr int64_t kCached = int64_t{1} << 17;  // elements: half of that cache
@@ -153,7 +153,7 @@ struct GradientSums {
   int64_t distance;
 };
 
-// Of a kernel's gradient those of one channel and sixteen filters.
+// Stores the part of a kernel's gradient that belongs to one channel and sixteen filters.
 COHORT_INLINE void store_weights(const Floats (&points)[kPoints], const Winograd& s,
                                  int64_t channel, int64_t filter, float* gradient) {
   Floats weights[9];

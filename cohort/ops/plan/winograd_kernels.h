@@ -27,7 +27,7 @@ struct Winograd {
   int64_t out_size() const { return out_height * out_width * filters; }
   int64_t tile_rows() const { return (out_height + 1) / 2; }
   int64_t tile_columns() const { return (out_width + 1) / 2; }
-  // That of the gradient of its result, which gives the gradient of its images.
+  // The transform of the gradient of its result, which gives the gradient of its images.
   Winograd of_gradient() const {
     return {.height = out_height,
             .width = out_width,

@@ -70,7 +70,7 @@ class WinogradConvolver final : public Convolver {
   const std::vector<Buffer<float>> scratch_;  // by lane
 };
 
-// By sums of each lane.
+// Sums in each lane by itself.
 class SummedByLane final : public KernelGradient {
  public:
   explicit SummedByLane(const SharedByConvolutions& shared)
@@ -98,7 +98,7 @@ class SummedByLane final : public KernelGradient {
   const SharedByConvolutions& s_;
   const Winograd shape_;
   const Division division_;
-  // By lane:
+  // One for each lane:
   const std::vector<Buffer<float>> scratch_;
   const std::vector<Buffer<float>> sums_;
   std::vector<const float*> all_;

@@ -31,7 +31,7 @@ class TilePixels {
         column_(tile % tile_columns_) {}
 
   int64_t channels() const { return images_.channels; }
-  // Where the next tile's are.
+  // Moves the addresses on to the next tile.
   COHORT_INLINE void next(T* (&at)[kSize * kSize]) {
     const int64_t top = 2 * row_ - images_.rows_before;
     const int64_t left = 2 * column_ - images_.columns_before;

@@ -1,4 +1,4 @@
-// Where summaries go: TensorBoard's event files.
+// Writers of summaries: they write TensorBoard's event files.
 //
 //   auto writer = tf::summary::create_file_writer("logs/train");
 //   for (int64_t step = 0; step < steps; ++step) {
@@ -28,7 +28,7 @@ namespace cohort::internal {
 class EventWriter;
 struct RecordingState;
 
-// As as_default, but its end does not flush.
+// A scope like as_default's, whose end does not flush.
 COHORT_API summary::RecordingScope recording_scope(const summary::SummaryWriter& writer);
 }  // namespace cohort::internal
 
@@ -40,13 +40,13 @@ struct FileWriterOptions {
   // After how many milliseconds it does so at the latest.
   int64_t flush_millis = 120'000;
   std::string filename_suffix = ".v2";
-  // Where workers run one program side by side (MultiWorkerMirroredStrategy), the first of them writes,
-  // and the writers of the others write nothing. True: this one writes all the same.
+  // If workers run one program side by side (MultiWorkerMirroredStrategy), the first of them
+  // writes, and the writers of the others write nothing. True: this one writes all the same.
   bool every_worker = false;
 };
 
-// Which step a summary belongs to: a number, a variable (optimizer.iterations()), or a function. The
-// last two are asked for each summary.
+// The step that a summary belongs to: a number, a variable (optimizer.iterations()), or a function.
+// The last two are asked for each summary.
 class COHORT_API Step {
  public:
   Step(int64_t step) : value_([step] { return step; }) {}
@@ -82,7 +82,7 @@ class [[nodiscard]] COHORT_API RecordingScope {
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
 
-  // That of as_default also flushes its writer. A second call does nothing.
+  // Ends the scope. One of as_default also flushes its writer. A second call does nothing.
   // Errors: FailedPrecondition (a scope entered later is open; another thread), of the flush.
   void close();
 
