@@ -30,7 +30,7 @@ class COHORT_API AllReduceOps : public CrossDeviceOps {
   int num_packs_;
 };
 
-// With NCCL, between GPUs. This version of Cohort is built without NCCL: values that it would be
+// Sums by NCCL, between GPUs. This version of Cohort is built without NCCL: values that it would be
 // needed for are an UnimplementedError.
 class COHORT_API NcclAllReduce : public AllReduceOps {
  public:

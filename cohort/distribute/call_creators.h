@@ -21,7 +21,7 @@ struct CreatorEntry {
   const Creators outer;
   // In whose scope the creator's was entered; or empty.
   const std::weak_ptr<StrategyCore> core;
-  // Of a scope that has ended in the wrong order, perhaps on another thread.
+  // True if its scope has ended in the wrong order, perhaps on another thread.
   std::atomic<bool> closed = false;
 };
 

@@ -1,12 +1,12 @@
-// Which variable the calling thread's new variables are to be kept beside: an optimizer's slots lie
-// where their variable lies.
+// Keeps the calling thread's new variables beside another one: an optimizer's slots lie where their
+// variable lies.
 #pragma once
 
 namespace cohort::internal {
 
 class VariableImpl;
 
-// Of a variable that lies in shards: beside all of them, or whole beside the first.
+// The place beside a variable that lies in shards: beside all of them, or whole beside the first.
 enum class Colocation { kShardByShard, kWhole };
 
 // nullptr: none.

@@ -14,7 +14,8 @@ namespace cohort::internal {
 class StrategyCore;
 struct CreatorEntry;
 
-// Those through which new variables go: the innermost, which knows the others; nullptr: none.
+// The innermost creator scope, or nullptr. New variables pass through it and through the scopes
+// that it links to.
 using Creators = std::shared_ptr<const CreatorEntry>;
 
 // The context of a piece of code, of the thread that it describes. Lives on its stack, but for that
@@ -29,8 +30,8 @@ struct ContextFrame {
   // on.
   int update_component = -1;
   Creators creators = nullptr;
-  // Of a Scope's frame. It leaves the stack and its Scope is closed, in either order and perhaps on
-  // two threads; who comes second deletes it.
+  // The end of a Scope's frame. It leaves the stack and its Scope is closed, in either order and
+  // perhaps on two threads; the second to do so deletes it.
   enum class End { kNone, kClosed, kLeft };
   std::atomic<End> end{End::kNone};
 };
@@ -41,7 +42,7 @@ const ContextFrame* current_frame();
 // Pushes a frame during its lifetime. Scopes that are still open above it at the end are left.
 class ContextGuard {
  public:
-  // With the creators of the thread, or with others.
+  // The context has the creators of the thread, or others.
   ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica, int update_component = -1);
   ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica, Creators creators);
   // Other creators in the context as it is.
@@ -61,10 +62,10 @@ ContextFrame* open_scope(std::shared_ptr<StrategyCore> core, distribute::Replica
 // Errors: as Scope::close.
 void close_scope(ContextFrame* frame, const std::string& what);
 
-// Of the calling thread.
+// The creators of the calling thread.
 Creators current_creators();
-// Those with which the calling thread entered this replica of a step: they were open around `run`. Of the default
-// strategy's replica, which nobody enters, those of the thread.
+// The creators with which the calling thread entered this replica of a step: they were open around
+// `run`. Nobody enters the default strategy's replica, which has those of the thread.
 Creators creators_around_step(const distribute::ReplicaContext& replica);
 
 // The core of the current strategy: that of the innermost frame, else the one set for the program,

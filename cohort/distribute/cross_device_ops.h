@@ -32,8 +32,8 @@ class COHORT_API Destinations {
   Destinations(const Tensor& value);
   Destinations(const PerReplica<Tensor>& value);
   Destinations(const Mirrored<Tensor>& value);
-  // Of a variable that other processes keep: the host of the calling task, which sends them what is
-  // assigned.
+  // The devices of the variable. If other processes keep it, this is the host of the calling task,
+  // which sends them what is assigned.
   Destinations(const Variable& variable);
 
   // Canonical names, one for each component of the result. A tensor does not know which of several
@@ -62,7 +62,7 @@ class COHORT_API CrossDeviceOps {
                           const Destinations& destinations) const {
     return reduce(op, PerReplica<Tensor>({value}), destinations);
   }
-  // Of its components; of the value itself, if it has one for all replicas.
+  // Reduces its components, or the value itself, if it has one for all replicas.
   Mirrored<Tensor> reduce(ReduceOp op, const Variable& value,
                           const Destinations& destinations) const {
     return reduce(op, value.components(), destinations);
@@ -81,7 +81,7 @@ class COHORT_API CrossDeviceOps {
                                            const Destinations& destinations);
 
  protected:
-  // Of checked values, of which there may be one.
+  // Reduces checked values, of which there may be one.
   virtual Mirrored<Tensor> reduce_implementation(ReduceOp op, const PerReplica<Tensor>& value,
                                                  const Destinations& destinations) const = 0;
   virtual std::vector<Mirrored<Tensor>> batch_reduce_implementation(

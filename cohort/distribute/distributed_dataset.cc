@@ -89,7 +89,7 @@ void check_shares_of_tasks(const Source& source) {
   }
 }
 
-// Of the replicas, in order; none where batches stay on the host.
+// The devices of the replicas, in order; none if batches stay on the host.
 std::vector<c10::Device> devices_to_fetch_to(StrategyCore& core, const InputWorkers& workers,
                                              const InputOptions& options) {
   std::vector<c10::Device> devices;
@@ -153,7 +153,8 @@ Dataset in_agreed_order(const Source& source, const Dataset& dataset) {
                  dataset.options());
 }
 
-// Where elements are divided, the order in which they come decides who gets which. COLLECTIVE over the tasks.
+// Makes sure that all tasks read elements in one order, if elements are divided: it decides who
+// gets which. COLLECTIVE over the tasks.
 void agree_on_order(const Source& source, const Dataset& whole) {
   collective::SyncGroup& group = source.core->group();
   if (!group.spans_tasks() || source.order != ElementOrder::kInterleaved) return;

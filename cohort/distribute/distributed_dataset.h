@@ -74,8 +74,9 @@ struct DistributedDatasetOptions {
   bool split_batches = true;
 };
 
-// As Strategy::experimental_distribute_dataset, with input workers given by the caller. Each worker
-// has a pipeline; its auto_shard_policy decides what it reads. Replicas of worker 0 come first.
+// Distributes like Strategy::experimental_distribute_dataset, to input workers of the caller. Each
+// worker has a pipeline; its auto_shard_policy decides what it reads. Replicas of worker 0 come
+// first.
 // Splitting: over N replicas in sync, a batch of n rows becomes N pieces of ceil(n / N) rows, the
 // last ones smaller or empty. Pieces are views, so memory does not grow with the number of
 // replicas. One piece for each of the worker's replicas is prepared ahead, and
@@ -86,7 +87,7 @@ COHORT_API DistributedDataset
 get_distributed_dataset(const data::Dataset& dataset, const InputWorkers& workers,
                         const Strategy& strategy, const DistributedDatasetOptions& options = {});
 
-// As Strategy::distribute_datasets_from_function, with input workers given by the caller:
+// Distributes like Strategy::distribute_datasets_from_function, to input workers of the caller:
 // fn(contexts[i]) makes the dataset of worker i, whose replicas take its elements in turn.
 // Errors: InvalidArgument (the number of contexts is not the number of workers; as above), what fn
 // throws.

@@ -54,10 +54,10 @@ class COHORT_API DistributedIterator {
   // then kept for next(), and in states.
   // Errors: FailedPrecondition, as next.
   bool has_next();
-  // As next. Errors: also OutOfRange at the end.
+  // The next batch, as next. Errors: also OutOfRange at the end.
   PerReplica<Structure> get_next();
-  // As next, but never leaves an incomplete last step out. Errors of the result's get_value():
-  // InvalidArgument (there is no batch).
+  // The next batch, but never leaves an incomplete last step out. Errors of the result's
+  // get_value(): InvalidArgument (there is no batch).
   Optional<PerReplica<Structure>> get_next_as_optional();
 
   // The positions of the last batch's components in the order of the undistributed dataset, counted
@@ -69,10 +69,10 @@ class COHORT_API DistributedIterator {
   PerReplicaSpec element_spec() const;
   // The exact position: after restore on an iterator of the same dataset, the same batches follow.
   data::IteratorState state() const;
-  // With one worker, a state fits iterators for any number of replicas; but if it was taken in the
-  // middle of a step, after a missed read deadline, the number must not be smaller.
-  // Errors: InvalidArgument (another dataset's state, or of another number of workers), DataLoss
-  // (damaged); the iterator's position is then unchanged.
+  // Goes to a state's position. A state of one worker fits iterators for any number of replicas;
+  // but if it was taken in the middle of a step, after a missed read deadline, the number must not
+  // be smaller. Errors: InvalidArgument (another dataset's state, or of another number of workers),
+  // DataLoss (damaged); the iterator's position is then unchanged.
   void restore(const data::IteratorState& state);
   // For train::Checkpoint: the position, which stays valid when the iterator is moved.
   std::shared_ptr<train::Trackable> trackable() const;

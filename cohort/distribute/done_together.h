@@ -21,7 +21,7 @@
 
 namespace cohort::internal {
 
-// Of one try. Refers to its arguments. Thread safety: one thread.
+// One try of a task's part. Refers to its arguments. Thread safety: one thread.
 class DoneTogether {
  public:
   // `keys`: of this try, the same in all tasks. `others`: the tasks that do it, too. `calls`: the group whose

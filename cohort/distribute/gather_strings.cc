@@ -62,7 +62,7 @@ StringTensor gather_strings(const StrategyCore& core, const std::vector<StringTe
   const auto replica_of = [&](int64_t i) { return static_cast<size_t>(mark[i] >> kLengthBits); };
   const auto length_of = [&](int64_t i) { return mark[i] & ((int64_t{1} << kLengthBits) - 1); };
 
-  // Where the next string of each replica begins.
+  // The beginning of each replica's next string.
   std::vector<int64_t> next(static_cast<size_t>(view->num_replicas()) + 1);
   for (int64_t i = 0; i < all.numel(); ++i) next[replica_of(i) + 1] += length_of(i);
   for (size_t replica = 1; replica < next.size(); ++replica) next[replica] += next[replica - 1];

@@ -40,20 +40,20 @@ struct UpdateStep {
   int64_t iteration = 0;
   // False: the gradients are already equal on all replicas, and those of replica 0 are used.
   bool aggregate_gradients = true;
-  // Between sum and update: scales each target's gradient so that its norm is at most this. 0: no
+  // Scales each target's gradient, between sum and update, so that its norm is at most this. 0: no
   // scaling.
   double clipnorm = 0;
-  // Between sum and update: scales all gradients so that their global norm (the root of the sum of
+  // Scales all gradients, between sum and update, so that their global norm (the root of the sum of
   // all squares) is at most this. 0: no scaling.
   double global_clipnorm = 0;
-  // Between sum and update: if a sum is not finite, leaves every variable unchanged.
+  // Leaves every variable unchanged if a sum is not finite.
   bool skip_not_finite = false;
 
   bool transforms_sums() const { return clipnorm > 0 || global_clipnorm > 0 || skip_not_finite; }
 };
 
-// By what to multiply numbers of this norm so that it is `most` at most. As Keras has it: NaN if the norm is NaN,
-// or if it is infinite and that of all gradients together.
+// The factor by which numbers of this norm are multiplied so that it is `most` at most. It is NaN,
+// as in Keras, if the norm is NaN, or if it is infinite and that of all gradients together.
 double clip_factor(double norm, double most);
 double global_clip_factor(double norm, double most);
 

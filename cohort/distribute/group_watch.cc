@@ -14,7 +14,7 @@ using membership::TaskState;
 
 namespace {
 
-// Of a task that has left in good order, but not the group: by exit(), say.
+// The error of a task that has left in good order, but not the group: by exit(), say.
 std::exception_ptr left_early(const Event& event, int64_t generation) {
   const std::string task = to_string(event.task);
   return rpc::make_error(Code::kUnavailable,

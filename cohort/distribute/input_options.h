@@ -15,8 +15,8 @@ struct InputOptions {
   // Whether batches are moved to the replicas' devices; missing: yes.
   std::optional<bool> experimental_fetch_to_device = std::nullopt;
   InputReplicationMode experimental_replication_mode = InputReplicationMode::PER_WORKER;
-  // With PER_REPLICA only: the pipeline belongs to the replica's device, and its function may
-  // create tensors there; otherwise it belongs to that device's host.
+  // For PER_REPLICA only. True: the pipeline belongs to the replica's device, and its function may
+  // create tensors there; false: it belongs to that device's host.
   bool experimental_place_dataset_on_device = false;
   // Batches prepared ahead for each replica, besides the one that experimental_distribute_dataset
   // always prepares, and more where they are small; with 0 each batch is made when it is requested. Has

@@ -20,7 +20,8 @@ bool is_infinite(const Source& source) {
   });
 }
 
-// Where a spec is found out by reading, a pipeline without elements has none; another may.
+// The spec of the first pipeline that has one: where it is found out by reading, a pipeline without
+// elements has none.
 StructureSpec known_spec(const Source& source) {
   if (source.whole) return source.whole->element_spec();
   for (size_t worker = 0; worker + 1 < source.pipelines.size(); ++worker) {

@@ -38,7 +38,7 @@ struct Source {
   // Whether workers may end at different times: true if several read independently, false if they
   // are one dataset function's copies for the replicas of a process.
   bool workers_end_alone = false;
-  // Where other tasks read for the same steps: their steps of one pass, of which all know.
+  // The steps of one pass on which all tasks that read for the same steps have agreed.
   std::optional<int64_t> agreed_cardinality = {};
   mutable std::atomic<uint64_t> passes{0};
 

@@ -33,8 +33,8 @@ inline InputStatus combine(const InputStatus& a, const InputStatus& b) {
           .unknown_spec = std::max(a.unknown_spec, b.unknown_spec)};
 }
 
-// Which step a process is about to read. Processes that read different steps of one dataset would read some of its
-// rows twice and others never.
+// The step that a process is about to read. Processes that read different steps of one dataset
+// would read some of its rows twice and others never.
 struct InputPlace {
   static constexpr int64_t kRestored = -1;
 

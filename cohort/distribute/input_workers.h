@@ -38,7 +38,7 @@ class COHORT_API InputWorkers {
   const std::vector<std::string>& worker_devices() const { return worker_devices_; }
   // Errors: OutOfRange.
   const std::vector<std::string>& compute_devices_for_worker(int worker) const;
-  // Those of all workers, in order.
+  // The devices of all workers, in order.
   std::vector<std::string> compute_devices() const;
 
   bool operator==(const InputWorkers&) const = default;

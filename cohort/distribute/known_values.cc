@@ -15,7 +15,7 @@ using Kind = KnownValues::Kind;
 
 namespace {
 
-// Where the values from number `first` on begin, and how many before `first` are drawn with them.
+// The place of the values from number `first` on, and how many before `first` are drawn with them.
 struct Place {
   uint64_t position = 0;
   int64_t before = 0;

@@ -12,8 +12,8 @@ namespace cohort::internal {
 // Whether a description with random values can be of this dtype: floating-point ones.
 bool has_known_random_values(DType dtype);
 
-// Where the random stream stands after all `count` elements of the variable. Passes over truncated normals
-// one by one, without drawing them.
+// The place of the random stream after all `count` elements of the variable. Passes over truncated
+// normals one by one, without drawing them.
 uint64_t position_after(const distribute::KnownValues& values, int64_t count, DType dtype);
 
 // The elements of a variable of `dtype` from number `first` on, as the whole would have them.

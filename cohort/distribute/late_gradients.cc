@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kCacheLine = 64;
 
-// Where the parts of a task's message lie: its statuses, then for each variable with rows their ids
-// and their values. Every part begins with a cache line.
+// The places of the parts of a task's message: its statuses, then for each variable with rows their
+// ids and their values. Every part begins with a cache line.
 class Places {
  public:
   int64_t next(int64_t bytes) {

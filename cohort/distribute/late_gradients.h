@@ -76,7 +76,7 @@ class LateGradients {
   void collect_rows(const Sum& sum, Contributions local);
   int64_t most_bytes(Contributions local);
   void count(std::span<const Status> of_task);
-  // Of the message of `task`, whose length they fit.
+  // The statuses in the message of `task`, whose length they fit.
   std::span<const Status> statuses_of(int task) const;
   void read_rows(int task);
   void check_rows(int task, const Sum& sum) const;
@@ -88,7 +88,7 @@ class LateGradients {
   std::string signature_;
   std::vector<Sum> sums_;
 
-  // Of this task: what it sends now, and what others may still read.
+  // Messages of this task: what it sends now, and what others may still read.
   collective::BufferPool::Piece written_[2];
   size_t turn_ = 0;
   std::span<const char> message_;

@@ -7,7 +7,7 @@ namespace cohort::distribute {
 
 using internal::str;
 
-// As in the original, the counters of distributed datasets do not count these iterators.
+// The counters of distributed datasets do not count these iterators, as in the original.
 InputIterator Strategy::make_dataset_iterator(const data::Dataset& dataset) const {
   return InputIterator(get_distributed_dataset(dataset, core_->input_workers({}), *this));
 }

@@ -55,7 +55,8 @@ std::chrono::nanoseconds spin_for(int replicas, int cores) {
   return replicas <= cores ? kSpin : std::chrono::nanoseconds(0);
 }
 
-// Of a step's code, who records summaries: replica 0, and what runs once for all replicas.
+// Whether the calling code of a step records summaries: replica 0 does, and what runs once for all
+// replicas.
 bool may_record_summaries() {
   const ContextFrame* frame = current_frame();
   if (frame == nullptr) return true;

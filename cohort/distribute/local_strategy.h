@@ -29,7 +29,8 @@ class LocalStrategy : public StrategyCore {
     // Canonical: where the one copy of each ON_WRITE variable is. Empty: such variables are
     // mirrored.
     std::string parameter_device = "";
-    // With which a program wants values of the replicas reduced; null: the strategy's own way.
+    // The object with which a program wants values of the replicas reduced; null: the strategy's
+    // own way.
     std::shared_ptr<const distribute::CrossDeviceOps> cross_device_ops = nullptr;
     // To the other tasks; null if there are none.
     std::shared_ptr<collective::Communicator> communicator = nullptr;

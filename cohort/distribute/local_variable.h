@@ -52,7 +52,7 @@ class LocalVariable : public VariableImpl {
   void mark_written(size_t replica) const;
 
  protected:
-  // As calling_replica. Errors: also those of check_task, in a replica.
+  // The calling replica. Errors: also those of check_task, in a replica.
   distribute::ReplicaContext* owners_replica(const char* operation) const;
   // Writes a restored value into local component `replica`; allocates no memory.
   virtual void write_restored(size_t replica, const Tensor& value);

@@ -16,7 +16,7 @@ struct LocalPlacement {
   // One device per local replica; empty: one component, on the device where the initializer creates
   // it.
   c10::ArrayRef<c10::Device> devices = {};
-  // Where the one copy of each ON_WRITE variable is; nullopt: each replica has a component.
+  // The device of the one copy of each ON_WRITE variable; nullopt: each replica has a component.
   std::optional<c10::Device> parameter_device = std::nullopt;
   // Whether the components of a mirrored variable on one device share one storage.
   bool shared_storage = true;

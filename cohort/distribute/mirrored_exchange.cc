@@ -34,7 +34,7 @@ int64_t size_of(const UpdateTarget& target) {
   return target.variable.impl().local().component(0).numel();
 }
 
-// Which thread of all that walk a pass: `thread` of `threads` of member `rank` of `members`.
+// One thread of all that walk a pass: `thread` of `threads` of member `rank` of `members`.
 struct Walker {
   int rank;
   int members;
@@ -93,7 +93,7 @@ void check_same_targets(Contributions all) {
   }
 }
 
-// Where the gradients are equal on all replicas, those of the first stand for all.
+// The gradients that are used: those of the first replica stand for all if they are equal on all.
 Contributions used(Contributions all, const UpdateStep& step) {
   return all.first(step.aggregate_gradients ? all.size() : 1);
 }
@@ -332,8 +332,8 @@ void MirroredExchange::scale_sum(size_t i, double factor) {
   });
 }
 
-// By the norm of all sums together, so that their direction stays. Squares are added up in one
-// order, whatever the number of replicas and tasks.
+// Clips by the norm of all sums together, so that their direction stays. Squares are added up in
+// one order, whatever the number of replicas and tasks.
 void MirroredExchange::transform_sums(const UpdateStep& step) {
   sums_.scale = 1;
   sums_.result = {};

@@ -72,7 +72,7 @@ class MirroredExchange final : public GradientExchange {
   const size_t local_replicas_;
   ReplicaGradients gradients_;
   std::vector<Arrival> arrival_;  // of each local replica's current step
-  // Of each local replica: the rows of its sparse gradients, one a target.
+  // The rows of each local replica's sparse gradients, one a target.
   std::vector<std::vector<SparseRows>> rows_;
   Sums sums_;
   std::unique_ptr<TaskSums> between_;  // nullptr: all replicas are in this task

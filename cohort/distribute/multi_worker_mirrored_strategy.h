@@ -21,15 +21,16 @@
 namespace cohort::distribute {
 
 struct MultiWorkerMirroredStrategyOptions {
-  // Which tasks there are and which of them this is. None: default_cluster_resolver(), which reads
-  // TF_CONFIG, or what torchrun, mpirun or srun have set; without any, the program is the only worker.
+  // Says which tasks there are and which of them this is. None: default_cluster_resolver(), which
+  // reads TF_CONFIG, or what torchrun, mpirun or srun have set; without any, the program is the
+  // only worker.
   std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver = nullptr;
   experimental::CommunicationOptions communication_options = {};
-  // Of the task's server: credentials, heartbeats, how long the other tasks may take to come
-  // (start_timeout). The first strategy of a process starts the server, later ones share it. Which
-  // task it is, the resolver says.
+  // Options of the task's server: credentials, heartbeats, how long the other tasks may take to
+  // come (start_timeout). The first strategy of a process starts the server, later ones share it.
+  // The resolver says which task it is.
   ServerOptions server_options = {};
-  // As MirroredStrategyOptions says.
+  // See MirroredStrategyOptions.
   bool shared_storage = true;
   // Whether workers whose results may differ in bits are refused: another libtorch, processor, BLAS or
   // number of threads. Else a warning says so: the variables of such workers can drift apart.
@@ -67,7 +68,7 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
       std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver,
       experimental::CommunicationOptions communication_options = {});
 
-  // Which task this is; worker 0 where the program is alone.
+  // This task; worker 0 if the program is alone.
   const TaskId& task() const;
   // This worker's number: the chief's is 0, workers follow.
   int worker_id() const;

@@ -106,7 +106,7 @@ void MultiWorkerStrategy::close() noexcept {
       return frame != nullptr ? frame->leave(pass_on_) : pass_on_->on_failure(nullptr);
     }
     if (failure_ != nullptr) return pass_on_->on_failure(failure_);
-    // Of two tasks one of which goes on, both learn here what the other does.
+    // Two tasks one of which goes on learn here what the other does.
     group().between().barrier(
         {.name = "the end of the strategy", .timeout = bounded_wait(options_.close_timeout)});
   } catch (const ResourceExhaustedError&) {

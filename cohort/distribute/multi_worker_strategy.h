@@ -20,7 +20,7 @@
 
 namespace cohort::internal {
 
-// Which of the workers of a cluster this is.
+// The place of this task among the workers of a cluster.
 struct WorkerPlace {
   std::vector<TaskId> workers;  // chief first; the order of ranks
   TaskId self;                  // of a program that is alone: worker 0

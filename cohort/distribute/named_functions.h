@@ -70,8 +70,8 @@ class COHORT_API NamedFunctions {
   // takes), those of the function.
   Structure call_here(const std::string& name, const Structure& arguments) const;
 
-  // From here on the server's task answers calls of these functions, of those that are added later,
-  // too. They run on threads of their own, for the server's task. Once for each server.
+  // Lets the server's task answer calls of these functions, also of those that are added later.
+  // They run on threads of their own, for the server's task. Once for each server.
   // Errors: AlreadyExists (it serves named functions already).
   void serve(Server& server) const;
 

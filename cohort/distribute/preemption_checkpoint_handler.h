@@ -37,8 +37,8 @@ class PreemptionHandlerImpl;
 namespace cohort::distribute::experimental {
 
 struct PreemptionCheckpointOptions {
-  // Where the checkpoint is saved, as ckpt-N of which one is kept. Needed with a Checkpoint; a
-  // CheckpointManager has its own.
+  // The directory in which the checkpoint is saved, as ckpt-N of which one is kept. Needed with a
+  // Checkpoint; a CheckpointManager has its own.
   std::string checkpoint_dir = "";
   TerminationConfig termination_config = {};
   // This task's, in a cluster of several workers; it outlives the handler. nullptr: the one that
@@ -46,8 +46,9 @@ struct PreemptionCheckpointOptions {
   Server* server = nullptr;
 };
 
-// From its construction on, SIGTERM no longer ends the process (unless termination_watcher_fn is
-// given), nor a Server's join(). There may be several handlers in a process, for its tasks.
+// Saves when the task is about to be taken away. SIGTERM no longer ends the process from its
+// construction on (unless termination_watcher_fn is given), nor a Server's join(). There may be
+// several handlers in a process, for its tasks.
 // Thread safety: one thread, as the checkpoint's.
 class COHORT_API PreemptionCheckpointHandler {
  public:

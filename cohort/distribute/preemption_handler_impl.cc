@@ -30,7 +30,7 @@ constexpr int kCallsToSpare = 6;
 
 constexpr const char* kObjectName = "preemption_checkpoint_handler";
 
-// Of the task that has asked. Errors: DataLoss.
+// The grace of the task that has asked. Errors: DataLoss.
 milliseconds parse_grace(const std::string& note) {
   const auto grace = parse_number<int64_t>(note);
   if (grace && *grace >= 0) return milliseconds(*grace);
@@ -48,8 +48,8 @@ bool answer_if_asked(StopAgreement& agreement) {
   }
 }
 
-// Without unwinding: the stack below belongs to the program, whose destructors may wait for tasks
-// that are gone.
+// Ends the process without unwinding: the stack below belongs to the program, whose destructors may
+// wait for tasks that are gone.
 [[noreturn]] void exit_at_once(int code) {
   std::cout.flush();
   std::fflush(nullptr);
@@ -131,7 +131,8 @@ void PreemptionHandlerImpl::report(const std::exception_ptr& error) const {
   }
 }
 
-// Those that are at their last calls must not wait for an answer, nor those at the agreed one for the save.
+// Tells tasks at their last calls not to wait for an answer, and those at the agreed call not to
+// wait for the save.
 void PreemptionHandlerImpl::tell_the_end() const {
   try {
     rounds_[round_]->end();
@@ -156,7 +157,7 @@ void PreemptionHandlerImpl::begin_second_round() {
   changed_.notify_all();
 }
 
-// As the group of the checkpoint, by which save_fn saves it, too.
+// Saves as the group of the checkpoint, by which save_fn saves it, too.
 void PreemptionHandlerImpl::save_for(StopAgreement& round) {
   const auto group = manager_.checkpoint().impl().talk("", milliseconds(0)).group();
   round.do_together(config_.save_fn ? "save_fn" : "the save", *group, [&] { save(); });

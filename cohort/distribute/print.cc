@@ -21,7 +21,7 @@
 namespace cohort::internal {
 namespace {
 
-// With as many digits as the number needs: 6 or 9 of a float, 15 or 17 of a double.
+// The number with as many digits as it needs: 6 or 9 of a float, 15 or 17 of a double.
 template <class Float>
 std::string shortest(Float value, int digits, int all_digits) {
   char buffer[40];

@@ -24,7 +24,7 @@ struct PrintOptions {
   std::ostream* output_stream = nullptr;  // nullptr: standard error, as in TensorFlow
   std::string_view end = "\n";
   std::string_view sep = " ";
-  // Of each dimension, how many elements at its beginning and end are printed; -1: all.
+  // How many elements are printed at the beginning and the end of each dimension; -1: all.
   int64_t summarize = 3;
 };
 
@@ -33,9 +33,9 @@ namespace internal {
 // TensorFlow's text: [[0 1 2]\n [3 4 5]], strings in quotation marks, (a, b), {'key': a}; a
 // RaggedTensor as [[0, 1], []], a sparse tensor as 'SparseTensor(indices=.., values=.., shape=..)'.
 COHORT_API std::string print_text(const Structure& value, int64_t summarize);
-// Of a tensor of the list, as of a tuple's.
+// Prints a list of tensors like a tuple.
 COHORT_API std::string print_text(const std::vector<Tensor>& values, int64_t summarize);
-// As Python: 1.0, 0.1.
+// Prints a number like Python: 1.0, 0.1.
 COHORT_API std::string print_text(double value);
 COHORT_API void print_line(std::string line, std::ostream* out);
 

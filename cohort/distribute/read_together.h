@@ -14,13 +14,13 @@ namespace cohort::internal {
 class ReadsTogether {
  public:
   virtual ~ReadsTogether() = default;
-  // As value() of each. What a step has assigned, one after another, to small ones that are kept beside one
-  // another (colocation.h) is in all of them or in none.
+  // The value() of each. What a step has assigned, one after another, to small ones that are kept
+  // beside one another (colocation.h) is in all of them or in none.
   virtual std::vector<Tensor> read_together(
       std::span<const distribute::Variable> variables) const = 0;
 };
 
-// Of one strategy.
+// The variables are of one strategy.
 inline std::vector<Tensor> read_together(std::span<const distribute::Variable> variables) {
   std::vector<Tensor> values;
   if (variables.empty()) return values;

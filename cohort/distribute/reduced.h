@@ -39,7 +39,7 @@ struct ReducedOf<std::vector<T>> {
 template <class T>
 using Reduced = typename ReducedOf<T>::type;
 
-// Those that are no Tensor or Structure, for which there are functions of their own.
+// Types that are no Tensor or Structure, for which there are functions of their own.
 template <class T>
 concept ReducesByMember =
     !std::same_as<T, Tensor> && !std::same_as<T, Structure> &&

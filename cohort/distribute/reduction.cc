@@ -19,7 +19,7 @@ Range range_of() {
   return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
 }
 
-// Of integers whose sums int64 holds.
+// The range of an integer dtype whose sums int64 holds.
 std::optional<Range> narrow_range(DType dtype) {
   switch (dtype) {
     case DType::Byte:

@@ -27,7 +27,7 @@ using internal::str;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// With the object that the program gave to its strategy.
+// Reduces with the object that the program gave to its strategy.
 Tensor reduce_with(const CrossDeviceOps& ops, ReplicaContext& context, const Tensor& value,
                    const char* what) {
   struct Frame {
@@ -53,7 +53,7 @@ Tensor sum_over_replicas(ReplicaContext& context, const Tensor& value, const cha
   return collective::all_reduce_sum(context.group(), context.local_replica_id(), value, what);
 }
 
-// With the timeout of the call, which is that of its gradient, too.
+// Saves the call, with its timeout, which is that of its gradient, too.
 void save_call(AutogradContext& saved, const ReplicaContext& context) {
   saved.saved_data["timeout"] = static_cast<int64_t>(ScopedCallTimeout::current().count());
   saved.saved_data["strategy"] = reinterpret_cast<int64_t>(&context.core());

@@ -27,7 +27,7 @@ class ReplicaGradients {
     for (Tensor& gradient : of(replica)) gradient.reset();
   }
 
-  // By variable; undefined if there is none.
+  // A replica's gradients by variable; undefined if there is none.
   std::span<Tensor> of(size_t replica) {
     return {gradients_.data() + replica * num_variables_, num_variables_};
   }

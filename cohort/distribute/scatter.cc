@@ -12,7 +12,7 @@
 namespace cohort::internal {
 namespace {
 
-// As TensorFlow: the indices' shape, then that of a row.
+// Whether values have the indices' shape, then that of a row, as TensorFlow wants it.
 bool values_fit(const Tensor& values, const Tensor& indices, at::IntArrayRef shape) {
   std::vector<int64_t> expected = indices.sizes().vec();
   expected.insert(expected.end(), shape.begin() + 1, shape.end());

@@ -9,7 +9,7 @@
 
 namespace cohort::internal {
 
-// Where a pass reads the gradients of a target.
+// The gradients of a target, as a pass reads them.
 struct GradientSources {
   // The gradients of this task's replicas; the pass adds them, in replica order.
   Contributions replicas;

@@ -42,7 +42,7 @@ COHORT_API std::shared_ptr<RunFrame> own_frame(RunFrame* frame);
                                                          size_t replicas);
 [[noreturn]] COHORT_API void throw_different_variables();
 [[noreturn]] COHORT_API void throw_no_step_function();
-// Of a std::function or a pointer, which may be empty.
+// Checks a std::function or a pointer, which may be empty.
 template <class Fn>
 void check_is_function(const Fn& fn) {
   constexpr bool may_be_empty = std::is_pointer_v<Fn> || std::is_member_pointer_v<Fn> || requires {

@@ -222,7 +222,8 @@ void StepReader::read_rest() {
   }
 }
 
-// Which elements came, and those; or, where one has failed, its error: the others will be dropped.
+// Saves which elements came, and those; or, if one has failed, its error: the others will be
+// dropped.
 IteratorState StepReader::save_begun() const {
   IteratorState state;
   if (begun_.error) {
@@ -388,7 +389,7 @@ class StepReader::Position final : public train::Trackable {
   std::vector<train::TrackableHandle> workers_;
 };
 
-// Where input is shared each task has a position of its own, a child by the task's number.
+// The positions of tasks that share input: each has one of its own, a child by the task's number.
 class StepReader::PositionOfTask final : public train::Trackable {
  public:
   explicit PositionOfTask(std::shared_ptr<StepReader> reader)

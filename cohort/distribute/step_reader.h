@@ -51,7 +51,7 @@ class StepReader {
   // The number of steps that were returned or failed since the reader was made or restored.
   int64_t steps() const { return steps_; }
 
-  // As DistributedIterator's.
+  // See DistributedIterator.
   data::IteratorState state() const;
   void restore(const data::IteratorState& state);
   // The position of `reader`, for checkpoints; keeps the reader alive.

@@ -46,7 +46,7 @@ bool contains(const std::vector<size_t>& tasks, size_t task) {
 // The thread that calls the function begins no call after the one that it has begun before.
 class StopAgreement::Hold {
  public:
-  // With the lock.
+  // Takes the lock.
   Hold(StopAgreement& agreement, size_t asker)
       : agreement_(agreement), attempt_(agreement.attempt_), next_(agreement.finished_ + 1) {
     ++agreement_.holds_;
@@ -77,13 +77,13 @@ std::string StopAgreement::key(int attempt, const std::string& what) const {
   return str(group_.name, "/", round_, "/", attempt, "/", what);
 }
 
-// Under which tasks say that they make no more calls, for every attempt of every round.
+// The keys under which tasks say that they make no more calls, for every attempt of every round.
 std::string StopAgreement::ended_keys() const { return str(group_.name, "/ended/"); }
 
 std::string StopAgreement::done_keys() const { return str(group_.name, "/", round_, "/done/"); }
 
 void StopAgreement::wait_for_decision(std::unique_lock<std::mutex>& lock) {
-  // Who makes it gives up after twice the patience.
+  // The maker of a decision gives up after twice the patience.
   const auto limit = 3 * group_.patience;
   if (changed_.wait_for(lock, limit, [&] { return holds_ == 0 || last_call_; })) return;
   throw DeadlineExceededError(str(name_of(group_, asker_),
@@ -135,7 +135,7 @@ void StopAgreement::wait_for_others(int64_t call) {
   }
 }
 
-// Who tries again does so without those that are gone.
+// Leaves out tasks that are gone: another try does without them.
 void StopAgreement::drop_gone(std::vector<size_t>& awaited, const ClusterView& view) const {
   const std::vector<size_t> gone = gone_of(group_, awaited, view);
   for (const size_t task : gone) log_info("tries again without ", name_of(group_, task));
@@ -344,7 +344,7 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
   return is_settled();
 }
 
-// Who has ended meanwhile waits no longer.
+// A task that has ended meanwhile waits no longer.
 std::string StopAgreement::decision_of(size_t asker, int attempt, const StopWait& wait) {
   try {
     while (!is_settled()) {

@@ -71,7 +71,7 @@ class StopAgreement {
   // Whether there is a decision, or there will be none, since a task makes no more calls.
   bool is_settled() const;
   bool is_decided() const;
-  // Of the task that decided. Only if is_decided().
+  // The note of the task that decided. Only if is_decided().
   std::string note() const;
 
  private:

@@ -25,8 +25,8 @@ struct StopGroup {
   std::chrono::milliseconds patience_for_call = std::chrono::minutes(10);
 };
 
-// Of a task that waits for others: what fails without them, what they have not done, since when and how long that
-// may be.
+// A task's wait for others: what fails without them, what they have not done, since when and how
+// long that may be.
 struct StopWait {
   using Clock = std::chrono::steady_clock;
 
@@ -55,11 +55,11 @@ std::string name_of(const StopGroup& group, size_t task);
 // The number of a task. Errors: DataLoss.
 size_t parse_task(const StopGroup& group, const std::string& text);
 std::vector<size_t> others(const StopGroup& group);
-// Those that have set one of `keys`, which end with the task. Errors: DataLoss, those of Coordination (see
-// until_answered).
+// The tasks that have set one of `keys`, which end with the task. Errors: DataLoss, those of
+// Coordination (see until_answered).
 std::vector<size_t> tasks_under(const StopGroup& group, const std::string& keys,
                                 const StopWait& wait);
-// Those of `tasks` that are lost or have left.
+// The members of `tasks` that are lost or have left.
 std::vector<size_t> gone_of(const StopGroup& group, const std::vector<size_t>& tasks,
                             const distribute::ClusterView& view);
 void drop(std::vector<size_t>& tasks, const std::vector<size_t>& gone);

@@ -103,7 +103,7 @@ std::string call_name(ReduceOp op, const ReduceAxis& axis, const Tensor& value) 
   return name;
 }
 
-// Of one value of each task.
+// Combines one value of each task.
 Tensor combine_of_tasks(collective::SyncGroup& group, ReduceOp op, const Tensor& value,
                         const ReduceAxis& axis) {
   internal::check_can_reduce(op, value);

@@ -97,7 +97,7 @@ class COHORT_API Strategy {
   explicit Strategy(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {}
   int num_replicas_in_sync() const;
   StrategyExtended extended() const;
-  // Of a strategy over a cluster: where it has learnt of its tasks. Else nullptr.
+  // The resolver by which a strategy over a cluster has learnt of its tasks; nullptr for others.
   std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver() const;
 
   // For train::Checkpoint: the random generators of this process's replicas, which steps draw from.
@@ -171,7 +171,7 @@ class COHORT_API Strategy {
   // other dimensions or dtypes differ).
   Tensor gather(const PerReplica<Tensor>& value, int64_t axis) const;
   StringTensor gather(const PerReplica<StringTensor>& value, int64_t axis) const;
-  // Of a plain value: the values of all tasks; the value itself where there is one task.
+  // Gathers a plain value of each task; the value itself if there is one task.
   Tensor gather(const Tensor& value, int64_t axis) const;
   // The same for each leaf or member. RaggedTensors are joined row by row along axis 0.
   // Errors: also Unimplemented (a RaggedTensor along another axis).
@@ -250,12 +250,12 @@ class COHORT_API Strategy {
   NamedFunction function(const std::string& name, Fn&& fn) const {
     return named_functions().add(name, std::forward<Fn>(fn));
   }
-  // From here on the server's task answers calls of those functions: NamedFunctions::serve.
+  // Lets the server's task answer calls of those functions: NamedFunctions::serve.
   void serve(Server& server) const { named_functions().serve(server); }
 
  private:
   NamedFunctions& named_functions() const;
-  // Of checked values.
+  // Combines checked values.
   Tensor combine(ReduceOp op, const PerReplica<Tensor>& value, const ReduceAxis& axis) const;
   size_t num_local_replicas() const;
   ValueContext value_context(size_t local_replica) const;

@@ -34,7 +34,7 @@ std::string text_of(const InputPlace& place) {
              : str("step ", place.step, " of pass ", place.pass, " over dataset ", place.dataset);
 }
 
-// Of task 0 and another. Every task throws the same.
+// Throws the same on every task: the steps of task 0 and of another.
 [[noreturn]] void throw_different_steps(collective::SyncGroup& group, const InputPlace& first,
                                         int task, const InputPlace& other) {
   collective::Communicator& tasks = group.between();

@@ -63,16 +63,18 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // Canonical names, one per local replica.
   // Errors: FailedPrecondition (a strategy without devices).
   virtual const std::vector<std::string>& worker_devices() const = 0;
-  // Those on which ON_WRITE variables are. Errors: as worker_devices.
+  // The devices on which ON_WRITE variables are. Errors: as worker_devices.
   virtual std::vector<std::string> parameter_devices() const { return worker_devices(); }
-  // With which the program wants values of the replicas reduced; nullptr: the strategy's own way.
+  // The object with which the program wants values of the replicas reduced; nullptr: the strategy's
+  // own way.
   virtual const distribute::CrossDeviceOps* cross_device_ops() const { return nullptr; }
   // How its tasks exchange values, where a call does not say otherwise.
   virtual distribute::experimental::CommunicationOptions communication_options() const {
     return {};
   }
 
-  // Where the strategy has learnt which tasks there are; nullptr where it has not asked.
+  // The resolver by which the strategy has learnt which tasks there are; nullptr if it has not
+  // asked.
   virtual std::shared_ptr<const distribute::cluster_resolver::ClusterResolver> cluster_resolver()
       const {
     return nullptr;

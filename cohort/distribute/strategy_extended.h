@@ -185,7 +185,7 @@ class COHORT_API StrategyExtended {
   // Whether all steps must see the same shapes. Never.
   bool experimental_require_static_shapes() const { return false; }
 
-  // Which devices read this process's input, and for which replicas.
+  // The devices that read this process's input, and for which replicas.
   InputWorkers input_workers() const;
   InputWorkers input_workers(const InputOptions& options) const;
 

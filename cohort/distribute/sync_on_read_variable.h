@@ -27,8 +27,8 @@ class SyncOnReadVariable final : public LocalVariable {
   void prepare_restore(train::RestoreSource& source) override;
 
  protected:
-  // Of what is to be the aggregate. SUM: writes value / components, so that the sum is the value again;
-  // for integers the first component gets the remainder.
+  // Writes a replica's part of what is to be the aggregate. SUM: value / components, so that the
+  // sum is the value again; for integers the first component gets the remainder.
   void write_restored(size_t replica, const Tensor& value) override;
 
  private:

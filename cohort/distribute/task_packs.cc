@@ -77,7 +77,7 @@ struct TaskPacks::Pack final : collective::PostedCall {
   }
 
   char* at(int64_t element) const { return memory.data() + element * item_size(dtype); }
-  // Where the numbers of the variable at this position are.
+  // The numbers of the variable at this position.
   char* counts(size_t position) const { return at(gradients + 2 * static_cast<int64_t>(position)); }
 
   TaskPacks& owner;
@@ -183,7 +183,7 @@ void TaskPacks::post_in_order(Pack& pack) {
   pack.ready = true;
   while (next_to_post_ < packs_.size() && packs_[next_to_post_]->ready) {
     Pack& next = *packs_[next_to_post_++];
-    // With the last one the backward pass is over.
+    // The backward pass is over with the last one.
     next_to_post_ < packs_.size() ? group_.post(next) : group_.post_before_drain(next);
   }
 }

@@ -16,7 +16,7 @@ using distribute::Server;
 using distribute::ServerOptions;
 using distribute::cluster_resolver::ClusterResolver;
 
-// Which cluster and which of its tasks.
+// A cluster and one of its tasks.
 using Place = std::tuple<std::string, TaskId>;
 
 Place place_in_cluster(const ClusterResolver& resolver, const ServerOptions& options) {

@@ -30,7 +30,7 @@ uint64_t fingerprint_of(const Variable& variable) {
   return all.value();
 }
 
-// With as many digits as tell two rates apart.
+// The step as text, with as many digits as tell two rates apart.
 std::string text_of(const UpdateStep& step) {
   std::ostringstream text;
   text.precision(std::numeric_limits<double>::max_digits10);
@@ -157,7 +157,7 @@ void TaskSums::agree_on_update(const UpdateStep& step) {
   agreed_rate_ = rate;
 }
 
-// From the next step on.
+// Changes how the variable's gradients travel, from the next step on.
 void TaskSums::keep_packed(size_t variable, bool packed) {
   packed_[variable] = packed;
   divided_ = false;

@@ -34,7 +34,7 @@ class TaskSums {
   // Errors: InvalidArgument (tasks that update other variables, naming the first), those of a
   // Communicator's calls.
   void settle(Contributions local, Arrival arrival);
-  // As TaskPacks::add_up_rest; after settle.
+  // See TaskPacks::add_up_rest; after settle.
   void add_up_rest();
   // Waits until all sums are there. Each task computes the update for itself: where `step` updates by another
   // rule or rate than the one before, the tasks compare them, so that a task that alone has changed one makes a

@@ -71,7 +71,7 @@ class PerReplica {
     return values_[0];
   }
 
-  // Where components are tensors of some kind: the same tensors.
+  // The same tensors, if components are tensors of some kind.
   operator PerReplica<Tensor>() const
       requires(std::derived_from<T, Tensor> && !std::same_as<T, Tensor>) {
     return members<Tensor>([](const T& component) -> const Tensor& { return component; });
@@ -161,7 +161,7 @@ PerReplica<Tensor> get(const PerReplica<Structure>& value) {
   return value[kIndex];
 }
 
-// Of a pair, tuple or array: `auto [losses, counts] = strategy.run(...)`.
+// A member of a pair, tuple or array: `auto [losses, counts] = strategy.run(...)`.
 template <size_t kIndex, class T>
 requires internal::kIsTupleResult<T> PerReplica<std::tuple_element_t<kIndex, T>> get(
     const PerReplica<T>& value) {
@@ -188,7 +188,7 @@ PerReplica<Structure> to_structures(const PerReplica<T>& value) {
 }
 }  // namespace internal_values
 
-// With one component, only that component is printed.
+// Prints every component; one that is alone is printed plain.
 template <class T>
 std::ostream& operator<<(std::ostream& out, const PerReplica<T>& value) {
   if constexpr (std::same_as<T, Structure>) {

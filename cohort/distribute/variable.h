@@ -59,9 +59,9 @@ class COHORT_API Variable {
   // a replica creates is the k-th of all others, and replica 0's value is used for all.
   // Errors: InvalidArgument (NONE synchronization under a strategy that mirrors; undefined value).
   explicit Variable(const Tensor& initial_value, VariableOptions options = {});
-  // Of a number, or of lists of numbers: Variable(1.), Variable({{1., 2.}, {3., 4.}}). As
-  // tf::constant: floating numbers are float32, int is int32, if options.dtype says nothing else.
-  // Errors: InvalidArgument (lists of different shapes).
+  // A variable of a number, or of lists of numbers: Variable(1.), Variable({{1., 2.}, {3., 4.}}).
+  // Floating numbers are float32, int is int32, as tf::constant's, if options.dtype says nothing
+  // else. Errors: InvalidArgument (lists of different shapes).
   template <internal::LiteralNumber Number>
   explicit Variable(Number initial_value, VariableOptions options = {})
       : Variable(NumberLiteral(initial_value), std::move(options), 0) {}

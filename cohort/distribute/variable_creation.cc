@@ -97,7 +97,8 @@ struct Request {
   std::shared_ptr<PendingValue> pending = nullptr;
 };
 
-// With what creators have made of it. Shapes and dtypes that are left open are those of the initial value.
+// The spec that creators have made of it. Shapes and dtypes that are left open are those of the
+// initial value.
 VariableSpec spec_of(const VariableCreation& creation, VariableInitializer& initializer,
                      const std::optional<DType>& makes) {
   VariableOptions options = creation.options;
@@ -201,7 +202,8 @@ Request request_of(const Tensor& value, const VariableOptions& options) {
   return request;
 }
 
-// Of a variable that creators may have exchanged. Errors: InvalidArgument (it is not as was asked for).
+// Checks a variable that creators may have exchanged. Errors: InvalidArgument (it is not as was
+// asked for).
 void check_as_asked(const Variable& made, const VariableSpec& spec) {
   const bool on_read = spec.options.synchronization == VariableSynchronization::ON_READ;
   const bool is_on_read = made.synchronization() == VariableSynchronization::ON_READ;

@@ -42,22 +42,23 @@ class VariableImpl : public train::Trackable {
 
   // "MirroredVariable"; for printing.
   virtual const char* kind() const = 0;
-  // As Variable::value, assign, assign_add and assign_sub, and scatter_add and its like.
+  // The calls behind Variable::value, assign, assign_add and assign_sub, and scatter_add and its
+  // like.
   virtual Tensor read() const = 0;
   virtual void assign(AssignOp op, const Tensor& value) = 0;
   // The number as an element of this variable.
   // Errors: InvalidArgument (its dtype cannot hold it).
   at::Scalar checked_number(AssignOp op, const at::Scalar& number) const;
-  // As assign of this checked number in every element. In a replica of several, ON_WRITE and SUM take 0 alone: a
-  // number is everybody's, and no replica's part of a sum.
-  // Errors: also InvalidArgument (another one).
+  // Assigns this checked number to every element. In a replica of several, ON_WRITE and SUM take 0
+  // alone: a number is everybody's, and no replica's part of a sum. Errors: also InvalidArgument
+  // (another one).
   virtual void assign_number(AssignOp op, const at::Scalar& number);
   virtual void scatter(ScatterOp op, const IndexedSlices& slices) = 0;
   // value[ids], recorded by tapes. The ids, [..] of int32 or int64, are within the rows.
   virtual Tensor read_rows(const Tensor& ids) const;
   // The same of ids that ascend strictly, [n] of int64, for who does not write to the result.
   virtual Tensor read_ascending_rows(const Tensor& ids) const { return read_rows(ids); }
-  // As Variable::tape_source, shards (empty: it is whole) and device.
+  // The calls behind Variable::tape_source, shards (empty: it is whole) and device.
   virtual Tensor tape_source() const { return read(); }
   virtual std::vector<std::shared_ptr<VariableImpl>> shards() { return {}; }
   virtual std::string device() const;

@@ -74,7 +74,7 @@ struct KnownValues {
   Kind kind = Kind::kConstant;
   double first = 0;   // the constant, the lower bound, or the mean
   double second = 0;  // the upper bound, or the standard deviation
-  // Where the random stream stands at the variable's first element.
+  // The place of the random stream at the variable's first element.
   uint64_t seed = 0;
   uint64_t stream = 0;
   uint64_t position = 0;
