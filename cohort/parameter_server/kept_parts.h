@@ -18,7 +18,7 @@ class ServedPart final : public train::RemotePart {
  public:
   struct Identity {
     ShardPlace place;
-    // Of one that is made when it is read, unless it is there; empty: it is there.
+    // The name of a shard that is made when it is read, unless it is there; empty: it is there.
     std::string new_name = "";
   };
   ServedPart(std::shared_ptr<train::RemoteKeeper> keeper, Identity identity,
@@ -31,10 +31,11 @@ class ServedPart final : public train::RemotePart {
   const Identity identity_;
 };
 
-// Of a coordinator: lets ps tasks keep shards as they are, which costs no copy before one is written to, and
-// write them in parallel; and read what shards are to be. Where a ps task does not see the checkpoint, the
-// coordinator does both for all, and says so once. In tasks that leave changes to it (workers and ps tasks,
-// outside of closures) a restore reads nothing; a closure reads what it makes itself.
+// A coordinator's keeper: lets ps tasks keep shards as they are, which costs no copy before one is
+// written to, and write them in parallel; and read what shards are to be. If a ps task does not see
+// the checkpoint, the coordinator does both for all, and says so once. In tasks that leave changes
+// to it (workers and ps tasks, outside of closures) a restore reads nothing; a closure reads what
+// it makes itself.
 std::shared_ptr<train::RemoteKeeper> make_part_keeper(
     const std::weak_ptr<ParameterServerCore>& core);
 

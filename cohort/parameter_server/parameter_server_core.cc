@@ -254,7 +254,7 @@ bool ParameterServerCore::writes_outside_steps() const {
   return !follows || Task::is_scoped();  // a closure's thread acts for its server
 }
 
-// By a server of its own, with which ps tasks know who asks.
+// A task reads variables by a server of its own, by which ps tasks know who asks.
 bool ParameterServerCore::can_read_variables() const {
   if (setup_.role == ClusterRole::kCoordinator) return true;
   if (setup_.role == ClusterRole::kPs) return has_own_server_;
@@ -294,7 +294,7 @@ distribute::Server& ParameterServerCore::own_server() {
 
 CoordinatorNumbers ParameterServerCore::begin_closures() {
   lead();
-  // By the clock: no coordinator schedules so many a second for as long as it lives.
+  // Numbers follow the clock: no coordinator schedules so many a second for as long as it lives.
   constexpr uint64_t kMostPerSecond = uint64_t{1} << 16;
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(
       std::chrono::system_clock::now().time_since_epoch());
@@ -403,7 +403,7 @@ ReleasedShards::Progress ParameterServerCore::begun() const {
           .calls = calls};
 }
 
-// Of a coordinator that has ended, ps tasks refuse what its workers still run.
+// A coordinator that has ended has no step under way: ps tasks refuse what its workers still run.
 ReleasedShards::Progress ParameterServerCore::ended() const {
   constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
   const bool has_others = setup_.server != nullptr && loops_->has_calls();

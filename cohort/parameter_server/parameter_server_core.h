@@ -46,8 +46,8 @@ class LoopTable;
 class ServerCore;
 struct ClosureContext;
 
-// Which part this process has. In an in-process cluster the program is the coordinator, and threads of
-// the servers act for workers (core/task.h).
+// The part that this process has. In an in-process cluster the program is the coordinator, and
+// threads of the servers act for workers (core/task.h).
 enum class ClusterRole { kCoordinator, kWorker, kPs, kEvaluator };
 
 // Makes one worker's input.
@@ -63,14 +63,14 @@ class ParameterServerCore final : public LocalStrategy {
     distribute::partitioners::Partitioner partitioner = nullptr;
     distribute::VariablePlacement placement = distribute::VariablePlacement::ROUND_ROBIN;
     std::chrono::milliseconds timeout = std::chrono::minutes(1);  // of a call to a ps task
-    // Of a coordinator without a server.
+    // The keepalive time of a coordinator without a server.
     std::chrono::milliseconds keepalive_time{10'000};
     std::chrono::milliseconds keepalive_timeout{10'000};
     // The coordinator's own server, where it has one.
     std::shared_ptr<distribute::Server> server = nullptr;
     // What tasks have told it of their failures; null where it has no server.
     std::shared_ptr<const ToldFailures> told = nullptr;
-    // Which task this process is, and how it serves: of workers and ps tasks.
+    // The task that this process is, and how it serves, if it is a worker or a ps task.
     TaskId self = {};
     distribute::ServerOptions server_options = {};
     std::vector<std::string> devices;
@@ -86,7 +86,7 @@ class ParameterServerCore final : public LocalStrategy {
   bool writes_outside_steps() const;
   bool steps_run_elsewhere() const override { return true; }
   bool can_read_variables() const override;
-  // Those of all ps tasks.
+  // The devices of all ps tasks.
   std::vector<std::string> parameter_devices() const override;
 
   // The coordinator's channel to a task. Errors: FailedPrecondition (its address is not known).
@@ -113,8 +113,8 @@ class ParameterServerCore final : public LocalStrategy {
   // empty: nothing.
   std::string failure_told_by(const TaskId& task, std::chrono::milliseconds wait = {}) const;
 
-  // Of the calling thread's task, whose own pushes have been applied.
-  // Errors: those of a push of the closure that runs.
+  // The store as the calling thread's task sees it, whose own pushes have been applied. Errors:
+  // those of a push of the closure that runs.
   const StoreClient& store() const {
     step().settle();
     return store_;
@@ -126,9 +126,9 @@ class ParameterServerCore final : public LocalStrategy {
   // any coordinator before; what those have left on the ps tasks is gone then.
   // Errors: Unavailable (a ps task cannot be reached; names it).
   void lead();
-  // Of this coordinator; 0: it does not lead yet.
+  // The generation of this coordinator; 0: it does not lead yet.
   int64_t generation() const { return generation_; }
-  // Of the closure that the current task, a worker, runs.
+  // Sets the session of the closure that the current task, a worker, runs.
   void set_session(SessionId session) { sessions_.get().store(session); }
   // In which the calling task works: as a worker that of its closure, else the coordinator's.
   SessionId session() const;
@@ -142,8 +142,8 @@ class ParameterServerCore final : public LocalStrategy {
   std::shared_ptr<CoordinatorCore> coordinator() const;
   // It is at work until end_closures, which comes before its end.
   void set_coordinator(const std::shared_ptr<CoordinatorCore>& coordinator);
-  // That of the program, which `make` makes where there is none. The last of the pointers stops it.
-  // Errors: those of `make`.
+  // The program's coordinator, which `make` makes if there is none. The last of the pointers stops
+  // it. Errors: those of `make`.
   std::shared_ptr<CoordinatorCore> share_coordinator(
       FunctionRef<std::shared_ptr<CoordinatorCore>()> make);
 
@@ -161,8 +161,9 @@ class ParameterServerCore final : public LocalStrategy {
   // Errors: AlreadyExists; NotFound.
   void add_input(const std::string& name, MakeWorkerInput make);
   MakeWorkerInput input(const std::string& name) const;
-  // Of a name that new_input_name has given: the function goes with the last of these, which do not hold the
-  // strategy. Of others, which tasks declare for as long as the strategy lives: null.
+  // Holds the function of a name that new_input_name has given: it goes with the last of these,
+  // which do not hold the strategy. Null for other names, which tasks declare for as long as the
+  // strategy lives.
   std::shared_ptr<const void> hold_input(const std::string& name);
 
   // Functions over the program's own objects, for workers of this process. Returns the name by which
@@ -174,7 +175,7 @@ class ParameterServerCore final : public LocalStrategy {
   // Errors: FailedPrecondition (the workers are other processes; says what cannot travel to them).
   void require_workers_here(const std::string& what) const;
   bool workers_are_here() const;
-  // Of this program's, in workers of this process.
+  // The functions of this program that workers of this process run.
   FunctionsInUse& functions_in_use() { return functions_in_use_; }
   // Lets those of sessions below begin no more, and the inputs go that they have made. Waits until they have ended.
   // Returns who still uses which at the deadline; empty: nobody.
@@ -263,7 +264,8 @@ class ParameterServerCore final : public LocalStrategy {
   std::atomic<uint64_t> steps_begun_{0};  // here, outside of closures
   std::atomic<uint64_t> steps_ended_{0};
   mutable std::mutex last_mutex_;
-  // Of the coordinator that is at work. Changed with mutex_ and last_mutex_ held, read with either.
+  // The closures of the coordinator that is at work. Changed with mutex_ and last_mutex_ held, read
+  // with either.
   const ClosureQueue* closures_ = nullptr;
   std::shared_ptr<ReleasedShards> released_;  // of a coordinator
   const std::unique_ptr<LoopTable> loops_;

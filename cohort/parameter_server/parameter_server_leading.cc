@@ -178,7 +178,8 @@ void ParameterServerCore::leave_by_exception() noexcept {
 // The other tasks' join() returns 0. After an error they stay, for a coordinator that starts again.
 void ParameterServerCore::end_others() noexcept {
   constexpr std::chrono::seconds kPatience{2};
-  // Of tasks that are alive, and may be slow: who misses the end of the last call waits for another.
+  // Patience with tasks that are alive, and may be slow: who misses the end of the last call waits
+  // for another.
   constexpr std::chrono::seconds kPatienceForResult{20};
   constexpr std::chrono::milliseconds kAgain{5};
   try {

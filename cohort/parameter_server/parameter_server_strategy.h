@@ -49,7 +49,8 @@ struct ParameterServerStrategyOptions {
   std::vector<std::string> worker_devices = {};
   // How long a read or a write of variables may take.
   std::chrono::milliseconds timeout = std::chrono::minutes(1);
-  // Of the chief's own server. A coordinator without one takes its keepalive times from here.
+  // Options of the chief's own server. A coordinator without one takes its keepalive times from
+  // here.
   ServerOptions server_options = {};
 };
 
@@ -168,7 +169,8 @@ class COHORT_API ParameterServerStrategy : public Strategy {
     };
   }
 
-  // Of the closure that the calling thread runs. Errors: FailedPrecondition (it has no such input).
+  // An input of the closure that the calling thread runs. Errors: FailedPrecondition (it has no
+  // such input).
   static DistributedIterator& input(size_t index);
   template <class Make>
   void add_input(const std::string& name, Make make) const {

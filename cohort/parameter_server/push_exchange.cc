@@ -29,7 +29,8 @@ size_t local_id(const ReplicaContext& replica) {
   return static_cast<size_t>(replica.local_replica_id());
 }
 
-// Of what libtorch computes from a gradient without rows, which forgets of what shape they would be.
+// The gradient in place of what libtorch computes from one without rows, which forgets of what
+// shape they would be.
 Tensor without_rows(const ServedVariable& variable) {
   std::vector<int64_t> rows = variable.shape().vec();
   rows[0] = 0;

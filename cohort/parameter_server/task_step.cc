@@ -104,7 +104,7 @@ void TaskStep::begin(const StoreClient& store, SessionId session) {
   std::vector<StoreClient::Known> shards;
   for (const auto& variable : wanted) variable->add_known(shards);
   if (shards.empty()) return;
-  // Of a worker's variables some may be none of the coordinator's any more, which no step needs.
+  // Some of a worker's variables may be none of the coordinator's any more, which no step needs.
   std::vector<VariableStore::Value> values = store.read_if_there(shards);
   size_t next = 0;
   for (const auto& variable : wanted) {

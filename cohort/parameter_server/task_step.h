@@ -31,7 +31,7 @@ struct StepUpdate {
 // Thread safety: any thread, where it is not the thread of the step alone.
 class TaskStep {
  public:
-  // From the next step on the variable is pulled with the others, while steps read all of it.
+  // Pulls the variable with the others from the next step on, while steps read all of it.
   void use(const std::shared_ptr<ServedVariable>& variable);
   // To be sent after the step.
   void add(int ps, StoreOp op);
@@ -52,15 +52,15 @@ class TaskStep {
   // Before the task reads outside of steps: waits for its push that is under way, if one is.
   // Errors: those of the push, if it is of the closure that runs.
   void settle() const;
-  // As settle, before it writes: what came with the push is no next step's pull any more.
+  // Settles before a write: what came with the push is no next step's pull any more.
   void forget_pull();
-  // Of the closure that runs, where it is under way or was the last; else null.
+  // The push of the closure that runs, if it is under way or was the last; else null.
   std::shared_ptr<PushUnderWay> last_push() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   using VariablePtr = std::shared_ptr<ServedVariable>;
-  // Which values were asked for with a push.
+  // The values that were asked for with a push.
   struct Table {
     std::weak_ptr<ServedVariable> variable;
     Tensor ids;
@@ -82,13 +82,15 @@ class TaskStep {
     bool is_own() const;
   };
 
-  // Of the closure that runs: ps tasks apply what it pushes once for each token. Else of nobody, each time.
+  // A push of the closure that runs, of which ps tasks apply each token once; without a closure one
+  // that they apply each time.
   static StoreClient::Push push_with(uint64_t (ClosureContext::*next_token)());
   std::vector<VariablePtr> used_variables();
   // Whether the next step is likely to take what this one asks for.
   bool asks_ahead();
   StoreClient::Pull ask_ahead(Asked& asked);
-  // Those that the variable's value, or what they share with one of these, depends on, in their order.
+  // Takes the updates that the variable's value, or what they share with one of these, depends on,
+  // in their order.
   std::vector<StepUpdate> take_updates(const ServedVariable& variable);
   void forget_updates();
   // Takes what came with the last push, where it counts; leaves those of `wanted` that did not come.

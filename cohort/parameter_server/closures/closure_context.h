@@ -40,8 +40,8 @@ struct ClosureContext {
 
 // nullptr: the thread runs none.
 ClosureContext* current_closure();
-// Of a call that waits for closures, or for a worker: a closure that made it would wait for itself.
-// Errors: FailedPrecondition (in a closure).
+// Refuses a call that waits for closures, or for a worker: a closure that made it would wait for
+// itself. Errors: FailedPrecondition (in a closure).
 void refuse_in_closure(const char* call);
 
 class [[nodiscard]] ScopedClosure {

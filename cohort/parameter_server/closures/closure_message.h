@@ -10,13 +10,13 @@
 
 namespace cohort::internal {
 
-// Of arguments or a result.
+// The most bytes of arguments or a result.
 inline constexpr size_t kMostClosureBytes = size_t{2} << 30;
 
 // The phase of the error (ErrorDetail) that a worker without the closure's inputs answers with: it was
 // started again.
 inline constexpr char kInputLost[] = "input lost";
-// Of an error Cancelled that the function itself threw: others say that the worker ends.
+// Marks an error Cancelled that the function itself threw: others say that the worker ends.
 inline constexpr char kInFunction[] = "function";
 
 // What a worker makes for the closures that name it.
@@ -38,7 +38,8 @@ struct RunClosure {
   std::vector<uint64_t> inputs = {};     // of this worker, which the function takes first
   Structure arguments = {};              // a tuple
   std::vector<WorkerValue> values = {};  // that take the place of arguments
-  // Of the session, from 0: the worker runs closures in this order, in whichever they arrive.
+  // The number within the session, from 0: the worker runs closures in this order, in whichever
+  // they arrive.
   uint64_t sequence = 0;
   bool caches_reads = false;  // it was scheduled in a scope of CachedVariableReads
 };

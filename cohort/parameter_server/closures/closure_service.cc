@@ -38,7 +38,8 @@ constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "read_value", .callers = rpc::Role::kCoordinator, .fenced = false},
 };
 
-// Of what a function has thrown: whether another task has given up a call of it, or this one has because it ends.
+// Whether a function's error says that another task has given up a call of it, or this one has
+// because it ends.
 bool is_given_up_call(const std::exception_ptr& thrown, const TaskId& self) {
   const ErrorRecord error = record_error(thrown);
   if (error.code != Code::kCancelled) return false;
@@ -46,8 +47,8 @@ bool is_given_up_call(const std::exception_ptr& thrown, const TaskId& self) {
   return is_anothers || rpc::detail_of(thrown) != ErrorDetail{};
 }
 
-// Of what a function has thrown that makes an input: whether it has not failed itself, so that the coordinator is to let
-// it run again, or to take the worker again.
+// Whether a function that makes an input has thrown without having failed itself, so that the
+// coordinator is to let it run again, or to take the worker again.
 bool is_to_run_again(const std::exception_ptr& thrown, const TaskId& self, int num_ps) {
   const std::string phase = rpc::detail_of(thrown).phase;
   return phase == kFenced || phase == kStartedAgain || unanswering_ps(thrown, num_ps) >= 0 ||
@@ -187,7 +188,7 @@ void ClosureService::report(std::chrono::nanoseconds took) {
 void ClosureService::take_in_order(Arrival arrival) {
   const SessionId session = arrival.closure.session;
   if (session > session_) {
-    // Those of the session before are refused.
+    // Closures of the session before are refused.
     for (const auto& [place, early] : std::exchange(arrived_, {})) run_or_fail(early);
     session_ = session;
     next_ = 0;

@@ -57,8 +57,8 @@ class ClosureService final : public rpc::Service, public ServedTask {
     std::exception_ptr error;
   };
 
-  // Of the coordinator of this generation; in a process of its own a worker does not know generations, and has one
-  // strategy. Errors: Cancelled (it has ended).
+  // The core whose coordinator has this generation; in a process of its own a worker does not know
+  // generations, and has one strategy. Errors: Cancelled (it has ended).
   std::shared_ptr<ParameterServerCore> core_of(int64_t generation) const;
   using CallPtr = std::shared_ptr<rpc::Call>;
   // A closure that has come, or takes the place of one.
@@ -75,14 +75,14 @@ class ClosureService final : public rpc::Service, public ServedTask {
   void run_or_fail(const Arrival& arrival);
   void run(const CallPtr& call, const RunClosure& closure,
            std::chrono::steady_clock::time_point arrived);
-  // With the result or the error, when the closure's last push has been acknowledged.
+  // Answers with the result or the error when the closure's last push has been acknowledged.
   void answer_after_push(const ParameterServerCore& core, const CallPtr& call, rpc::Message result,
                          const std::exception_ptr& error);
   rpc::Message result_of(ParameterServerCore& core, const RunClosure& closure) const;
   static void check_defined(const Structure& result, const std::string& function);
   const Input& input(uint64_t id) const;
   std::vector<distribute::DistributedIterator*> inputs_of(const RunClosure& closure) const;
-  // With the worker's own values.
+  // The closure's arguments, with the worker's own values.
   Structure arguments_of(const RunClosure& closure) const;
   static Structure call(ParameterServerCore& core, const std::string& function,
                         const Structure& arguments);

@@ -21,9 +21,9 @@ class FigureReporter {
   FigureReporter(train::ClusterSpec cluster, TaskId self)
       : cluster_(std::move(cluster)), self_(std::move(self)) {}
 
-  // Where the last time was a second ago or more: gives the figures to the server of this task, which is in
-  // this process, instead of those before. One that cannot be shown (a variable's name that is no text) is
-  // left out.
+  // Gives the figures to the server of this task, which is in this process, in place of those
+  // before, if the last time was a second ago or more. One that cannot be shown (a variable's name
+  // that is no text) is left out.
   void tick(FunctionRef<NamedFigures()> figures);
   // The same at once, of what may be the last change for long.
   void tell(FunctionRef<NamedFigures()> figures);

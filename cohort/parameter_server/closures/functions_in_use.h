@@ -28,7 +28,8 @@ class FunctionsInUse {
 
   FunctionsInUse();
 
-  // As long as the result lives, which may outlive this. Errors: Cancelled (the session's coordinator has ended).
+  // The function is in use as long as the result lives, which may outlive this. Errors: Cancelled
+  // (the session's coordinator has ended).
   [[nodiscard]] std::shared_ptr<void> begin(Use use);
   // None of a session below begins any more.
   void refuse_below(SessionId session);

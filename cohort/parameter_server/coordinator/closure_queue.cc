@@ -47,7 +47,7 @@ bool is_cancelled(const std::exception_ptr& error) {
 ClosureQueue::ClosureQueue(Options options)
     : options_(std::move(options)), next_id_(options_.first_id) {}
 
-// Who waits says now and then what for, and gives up where nothing moves.
+// Waits, says now and then what for, and gives up if nothing moves.
 bool ClosureQueue::wait(Lock& lock, Deadline deadline, const char* what,
                         FunctionRef<bool()> ready) {
   const Clock::time_point began = Clock::now();
@@ -301,7 +301,7 @@ void ClosureQueue::drop_queued(Closures& dropped) {
   awaiting_.clear();
 }
 
-// Of what is under way only the results end: it is on its workers.
+// Closures that are under way are on their workers: only their results end.
 Closures ClosureQueue::drop_all() {
   Closures dropped = in_flight_closures();
   drop_queued(dropped);

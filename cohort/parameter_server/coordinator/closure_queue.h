@@ -69,7 +69,7 @@ class ClosureQueue {
   struct Options {
     // put() blocks while so many closures wait. 0: no limit.
     size_t max_queued = size_t{256} << 10;
-    // Of the first closure; later ones have higher numbers.
+    // The number of the first closure; later ones have higher numbers.
     uint64_t first_id = 1;
     // A closure that was lost with so many workers fails.
     int max_attempts = 10;
@@ -123,7 +123,7 @@ class ClosureQueue {
 
   // No closure of a lower number will be taken again.
   uint64_t oldest_unfinished() const;
-  // Of the next closure. Takes no lock.
+  // The number of the next closure. Takes no lock.
   uint64_t next_id() const { return next_id_; }
   size_t queued() const;
   size_t in_flight() const;

@@ -77,7 +77,7 @@ data::Dataset in_order_of_worker(const data::Dataset& dataset, int worker) {
   return data::Dataset(internal::with_agreed_seeds(dataset.node(), seeds), dataset.options());
 }
 
-// Of the strategy's, or of a new one with these options.
+// The strategy's coordinator, or a new one with these options.
 std::shared_ptr<internal::CoordinatorCore> coordinator_of(
     const ParameterServerStrategy& strategy, const ClusterCoordinatorOptions& options) {
   const auto& core = strategy.parameter_server_core();

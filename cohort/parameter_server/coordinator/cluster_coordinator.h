@@ -96,8 +96,8 @@ class COHORT_API PerWorkerDataset {
   // Lets every worker make its dataset and begin a pass over it; also those that come back after they
   // were lost.
   PerWorkerIterator iterator() const;
-  // Of what a function gets from a worker's iterator: the components' spec. The function that makes the dataset runs
-  // here, as on worker 0.
+  // The spec of the components that a function gets from a worker's iterator. The function that
+  // makes the dataset runs here, as on worker 0.
   // Errors: what it throws; those of data::Dataset::element_spec; InvalidArgument (it makes variables).
   PerReplicaSpec element_spec() const;
 
@@ -138,9 +138,9 @@ struct ClusterCoordinatorOptions {
   // While a call waits and no closure ends, the log says so each time that this has passed: what is
   // under way, on which worker, for how long.
   std::chrono::milliseconds report_after = std::chrono::seconds(30);
-  // Where to record, every so often and at the end, what `cohort cluster status` shows of the coordinator and the ps
-  // tasks: scalars "coordinator/closures queued", "ps 0/variable bytes" and so on, whose step is the number
-  // of closures that have ended. Missing: nowhere.
+  // Records, every so often and at the end, what `cohort cluster status` shows of the coordinator
+  // and the ps tasks: scalars "coordinator/closures queued", "ps 0/variable bytes" and so on, whose
+  // step is the number of closures that have ended. Missing: nothing is recorded.
   std::optional<summary::SummaryWriter> summary_writer = std::nullopt;
   std::chrono::milliseconds summary_every = std::chrono::seconds(10);
 

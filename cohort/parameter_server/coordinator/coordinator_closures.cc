@@ -22,7 +22,7 @@ std::exception_ptr named(const std::exception_ptr& error, const Closure& closure
                          record.task, rpc::detail_of(error));
 }
 
-// That the worker has not answered in time: it may run the closure still.
+// Whether the worker has not answered in time: it may run the closure still.
 bool is_overdue(const std::exception_ptr& error) {
   const ErrorRecord record = record_error(error);
   return record.task.empty() && record.code == Code::kDeadlineExceeded;
@@ -61,7 +61,7 @@ bool CoordinatorCore::feed(size_t worker) {
       const std::lock_guard lock(mutex_);
       Worker& state = workers_[worker];
       if (!can_take(state)) return has_looked;
-      // Under the lock, so that no closure comes between the look and the place in the line.
+      // The lock is held, so that no closure comes between the look and the place in the line.
       closure = queue_.take(static_cast<int>(worker));
       if (closure == nullptr) {
         if (!std::exchange(state.is_hungry, true)) hungry_.push_back(worker);

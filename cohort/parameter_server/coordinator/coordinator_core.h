@@ -41,7 +41,7 @@ struct CoordinatorSurroundings {
   std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
   std::function<void(const std::weak_ptr<CoordinatorCore>&)> on_start = nullptr;
   std::function<void(const CoordinatorNumbers& next)> on_stop = nullptr;
-  // As ParameterServerCore::end_functions; null: no worker is in this process.
+  // ParameterServerCore::end_functions; null: no worker is in this process.
   std::function<std::string(SessionId below, std::chrono::steady_clock::time_point deadline)>
       end_functions = nullptr;
   // Makes a number known to `cohort cluster status`.
@@ -89,7 +89,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // coordinator. Errors: InvalidArgument (another coordinator has made it).
   std::vector<std::shared_ptr<RemoteResult>> read_value(const InputHandlePtr& value);
   std::vector<distribute::coordinator::WorkerState> workers() const;
-  // As ClosureQueue::pause.
+  // See ClosureQueue::pause.
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
   // A ps task's error, or what ended the coordinator because of the same loss: waits for that.
   std::exception_ptr explained(const std::exception_ptr& error);
@@ -133,7 +133,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     int attempts = 0;  // of one worker, to which a ps task did not answer
   };
 
-  // Of a worker's value, until it is answered.
+  // A read of a worker's value, until it is answered.
   struct ValueRead {
     size_t worker = 0;
     InputHandlePtr value = nullptr;
@@ -143,9 +143,9 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
 
   ClosureQueue::Options queue_options();
   void report(const std::string& text) const;
-  // That a worker is away, why and since when; nothing if it is not. With mutex_ held.
+  // Says that a worker is away, why and since when; nothing if it is not. mutex_ is held.
   std::string away(size_t worker) const;
-  // Of all of them, each with "; " before it.
+  // The texts of all workers that are away, each with "; " before it.
   std::string all_away() const;
   // What calls that wait for a result of it say of that.
   void describe_wait(const ClosurePtr& closure);
@@ -192,7 +192,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
                  Returned returned);
   void end_or_put_back(size_t worker, const Returned& returned);
   void send_inputs(size_t worker, SessionId session, std::vector<Input> inputs);
-  // Those that the worker's session has not been asked, if it has its values.
+  // Sends the reads that the worker's session has not been asked, if it has its values.
   void send_reads(size_t worker);
   void read_answered(const ValueRead& read, const rpc::CallResult& answer);
   void take_read(const std::shared_ptr<RemoteResult>& result);
@@ -214,7 +214,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void wait_for_functions(SessionId below) const noexcept;
   // Whether the error says that the worker went away, not that its function failed.
   bool is_loss(const std::exception_ptr& error) const;
-  // That another coordinator leads.
+  // Whether the error says that another coordinator leads.
   bool is_fenced(const std::exception_ptr& error) const;
 
   // Callbacks of calls and timers must not keep the coordinator alive.
@@ -247,7 +247,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   bool started_ = false;
   bool stopped_ = false;
 
-  // Of handles that have ended, perhaps with one of the other locks held: no other is taken under this one.
+  // Guards handles that have ended, perhaps with one of the other locks held: no other is taken
+  // under this one.
   std::mutex unheld_mutex_;
   std::vector<uint64_t> unheld_;  // guarded by unheld_mutex_
 };

@@ -1,4 +1,4 @@
-// Where a coordinator begins to count.
+// The number at which a coordinator begins to count.
 #pragma once
 
 #include <cstdint>

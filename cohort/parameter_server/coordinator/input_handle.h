@@ -8,7 +8,7 @@
 
 namespace cohort::internal {
 
-// With the last one of a number the workers let go of it. Thread safety: any thread.
+// The workers let go of an input with the last handle of its number. Thread safety: any thread.
 class InputHandle {
  public:
   // maker: the coordinator whose workers know the number. `let_go` must not wait, and may be called with

@@ -1,4 +1,5 @@
-// Which errors mean that a ps task may be lost, and what a coordinator says of one that is.
+// Finds errors that mean that a ps task may be lost, and says what a coordinator says of one that
+// is.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct LostPs {
 // A PSUnavailableError: all that is known, and what to do. `why`: how it was noticed.
 std::exception_ptr lost_ps_error(const LostPs& ps, const std::string& why);
 
-// Which of the ps tasks does not answer, by the error of a call to it or of a closure; -1: none.
+// The ps task that does not answer, by the error of a call to it or of a closure; -1: none.
 int unanswering_ps(const std::exception_ptr& error, int num_ps);
 
 }  // namespace cohort::internal

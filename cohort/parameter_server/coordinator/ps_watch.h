@@ -30,7 +30,7 @@ class PsWatch : public std::enable_shared_from_this<PsWatch> {
     std::chrono::milliseconds grace{300};
     // So often within a minute a ps task may fail for a moment.
     int tolerated_failures = 3;
-    // Of the program's last checkpoint; empty: none.
+    // The path of the program's last checkpoint; empty: none.
     std::function<std::string()> last_checkpoint = nullptr;
     // What a ps task has said of its own failure; empty: nothing.
     std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
@@ -42,7 +42,7 @@ class PsWatch : public std::enable_shared_from_this<PsWatch> {
   void start(std::function<void(const std::exception_ptr&)> on_lost);
   void stop();
 
-  // Which ps task the error of a worker's closure is about; -1: none.
+  // The ps task that the error of a worker's closure is about; -1: none.
   int about(const std::exception_ptr& error) const;
   // Such an error came. The task is lost if it is one too many; else `again` is called after a while,
   // in which it has time to be found lost.

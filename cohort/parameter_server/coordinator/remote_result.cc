@@ -14,7 +14,7 @@ using Call = std::function<void()>;
 
 constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(1);  // between reports
 
-// Those that are due in this thread. Null: none is running.
+// The calls that are due in this thread. Null: none is running.
 thread_local std::deque<Call>* due = nullptr;
 
 void call_in_turn(Call call) {

@@ -52,7 +52,7 @@ class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
   // `make` and what it makes are called by those who wait, without a lock: most results are there before anybody does.
   void describe(std::function<ResultWait()> make);
   RemoteStatus status() const;
-  // Of one that has failed.
+  // The first failure of a chain, of a result that has failed.
   RootFailure root() const;
   // Waits for the function to end. Errors: that with which it failed, Cancelled (it will not run),
   // DeadlineExceeded (says what it waited for, by describe(): else `what`).

@@ -1,4 +1,5 @@
-// Which coordinator a task of a parameter server cluster obeys, and which workers still count.
+// Decides which coordinator a task of a parameter server cluster obeys, and which workers still
+// count.
 //
 // A coordinator takes each task over with a generation, higher than any that the task has seen. It
 // gives each worker a session: the generation, and a number that is higher each time the worker is
@@ -22,13 +23,14 @@ namespace cohort::internal {
 
 // The phase (ErrorDetail) of errors that a fence throws.
 inline constexpr char kFenced[] = "fenced";
-// Of a task that no coordinator has taken since it was started: what it had before is gone.
+// The phase of a task that no coordinator has taken since it was started: what it had before is
+// gone.
 inline constexpr char kStartedAgain[] = "started again";
 
-// Of a coordinator whose program has used a strategy here that it had made later.
+// The phase of a coordinator whose program has used a strategy here that it had made later.
 inline constexpr char kSuperseded[] = "superseded";
 
-// Which strategy leads. Programs of tests make several, one after the other.
+// The strategy that leads. Programs of tests make several, one after the other.
 struct LeaderOrigin {
   uint64_t program = 0;  // random, of each process; 0: not known
   uint64_t made = 0;     // the how manieth strategy of the program
@@ -93,7 +95,7 @@ class CoordinatorFence {
   // For a ps task: whether the caller may change variables.
   ChangePass admit_change(const TaskId& caller, SessionId session) const;
 
-  // From here on the worker's sessions below `session` may not.
+  // Refuses the worker's sessions below `session` from here on.
   void refuse_below(int worker, SessionId session);
 
   // How many calls were refused.

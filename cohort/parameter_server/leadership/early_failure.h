@@ -20,8 +20,8 @@ void tell_failure(distribute::Server& server, const std::exception_ptr& error);
 // Errors: Unavailable, DeadlineExceeded (it cannot be told).
 void tell_failure_again(distribute::Server& server, const std::exception_ptr& error);
 
-// Of one that has served, and leaves with that error: returns when the coordinator knows it, or in seconds.
-// Errors: Unavailable, DeadlineExceeded (it cannot be told).
+// Tells that a task which has served leaves with that error: returns when the coordinator knows it,
+// or in seconds. Errors: Unavailable, DeadlineExceeded (it cannot be told).
 void tell_end(distribute::Server& server, const std::exception_ptr& error);
 
 // For the coordinator, which has failed so itself: those that have come get it as the error of their first
@@ -35,7 +35,8 @@ void tell_own_failure(distribute::Server& server, const std::exception_ptr& erro
 // Errors: those of wait_for_start; that of the task that has failed, which its text names.
 std::shared_ptr<const ToldFailures> wait_for_tasks(distribute::Server& server);
 
-// That `whom` could not be told that this task failed with `error`, and why not: "the other tasks", for the log.
+// Says, for the log, that `whom` ("the other tasks") could not be told that this task failed with
+// `error`, and why not.
 std::string untold_text(const char* whom, const std::exception_ptr& error,
                         const std::exception& why);
 

@@ -9,7 +9,7 @@
 namespace cohort::internal {
 namespace {
 
-// As a call of fit that has failed.
+// Publishes the error as a call of fit that has failed would.
 void fail_in_place_of(const ParameterServerCore::Setup& setup, const std::exception_ptr& error) {
   ParameterServerCore::make(setup)->make_runner()->fail(error);
 }

@@ -19,7 +19,7 @@ struct LeaderClaim {
   LeaderOrigin origin = {};
 };
 
-// From here on what `worker` sends in sessions below is refused.
+// Asks to refuse what `worker` sends in sessions below this one.
 struct RefuseWorker {
   int64_t generation = 0;
   int worker = 0;

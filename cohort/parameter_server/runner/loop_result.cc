@@ -171,7 +171,7 @@ void check_not_ended(const distribute::Server& server, int64_t call) {
                              " of fit, evaluate or predict has ended; its log says so"));
 }
 
-// Of a task that was started again and would pass by calls that have ended.
+// Refuses a task that was started again and would pass by calls that have ended.
 void check_kept(distribute::Coordination& coordination, int64_t call) {
   std::optional<std::string> first;
   try {
@@ -262,7 +262,7 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
     } catch (const Error&) {
       if (server.core().membership().agent().error() != nullptr) throw;
       check_not_ended(server, call);
-      // Until its lease on the coordinator is over, this task waits for the next one.
+      // This task waits for the next coordinator until its lease on this one is over.
       std::this_thread::sleep_for(kRetry);
       continue;
     }

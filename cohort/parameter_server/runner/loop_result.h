@@ -34,7 +34,8 @@ void set_first_kept(distribute::Coordination& coordination, int64_t call);
 // Says that this task has the result of this call, and of all before. Where nobody can be told, nothing
 // happens.
 void acknowledge(distribute::Coordination& coordination, const TaskId& self, int64_t call);
-// Of which call a task has said so; 0: of none. Errors: DataLoss (what is there is no number).
+// The last call of which a task has said so; 0: of none. Errors: DataLoss (what is there is no
+// number).
 int64_t last_taken(distribute::Coordination& coordination, const TaskId& task);
 
 // Waits until it is there, also for a coordinator that was lost and may come back. Errors: those of

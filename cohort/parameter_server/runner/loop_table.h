@@ -29,7 +29,7 @@ struct ServedInput {
   PerTask<WorkerInput> of_task;
 };
 
-// From the making of the first runner to the end of the last one.
+// A call, from the making of its first runner to the end of the last one.
 struct LoopCall {
   explicit LoopCall(LoopTable& owner, int64_t own_number) : table(owner), number(own_number) {}
   ~LoopCall();
@@ -40,7 +40,8 @@ struct LoopCall {
   const int64_t number;
   int64_t runners = 0;    // made so far
   std::string name = "";  // of its first step: for errors
-  // Of the task that hands the steps out: the program's own ClusterCoordinator, where it has one.
+  // The coordinator, in the task that hands the steps out: the program's own ClusterCoordinator, if
+  // it has one.
   std::shared_ptr<CoordinatorCore> coordinator;
   bool owns_coordinator = false;
   bool is_led = false;   // a loop of it is running in this task, the coordinator

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostBytesKept = size_t{1} << 17;
 constexpr std::chrono::milliseconds kLookAgain{2};
-// Of a task that has not come in the whole training.
+// The wait for a task that has not come in the whole training.
 constexpr std::chrono::seconds kMostToRegister{5};
 
 bool takes_results(const distribute::ClusterTask& one) {

@@ -48,7 +48,7 @@ class PublishedCalls {
 // The last call whose result all workers and ps tasks that are alive have; a task whose program has ended has all.
 // Errors: those of last_taken.
 int64_t last_taken_by_all(distribute::Coordination& coordination);
-// Of a task whose program has ended.
+// The number of a task whose program has ended.
 inline constexpr int64_t kEveryCall = std::numeric_limits<int64_t>::max();
 
 }  // namespace cohort::internal

@@ -51,7 +51,7 @@ void ServerInput::restart() {
 
 int64_t ServerInput::cardinality() const {
   const int64_t count = dataset_.cardinality();
-  // Of several pipelines of which nobody knows how they divide the data, one alone says nothing.
+  // One pipeline alone says nothing if nobody knows how several divide the data.
   if (!source_.is_numbered && count >= 0) return data::kUnknownCardinality;
   return count;
 }
@@ -95,7 +95,7 @@ void ServerInput::prepare_restore(train::RestoreSource& source) {
   const std::string start(state.get_bytes(kStartKey));
   source.on_commit([this, pass, next, start] {
     found_ = std::make_shared<Pass>();
-    // Where workers were in their own pipelines went with them: another pass begins.
+    // The positions of workers in their own pipelines went with them: another pass begins.
     pass_ = source_.is_numbered ? pass : pass + 1;
     next_ = source_.is_numbered ? next : 0;
     start_.reset();

@@ -44,10 +44,10 @@ constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::hours kMostPerStep{1};
 constexpr std::chrono::hours kMostPerJoin{24 * 365};
 constexpr std::chrono::seconds kGiveUp{5};
-// Of a task that leaves a call by itself, for the step that it runs.
+// The longest wait of a task that leaves a call by itself, for the step that it runs.
 constexpr std::chrono::seconds kMostToLeave{20};
-// Of a task that fails before its first step, for the coordinator to come to the same place or to learn of
-// it; more than early_failure.h takes to wait for other tasks.
+// The longest wait of a task that fails before its first step, for the coordinator to come to the
+// same place or to learn of it; more than early_failure.h takes to wait for other tasks.
 constexpr std::chrono::seconds kMostToMeet{8};
 
 Structure arguments_of(const LoopCall& call, const std::string& step,

@@ -13,7 +13,7 @@
 
 namespace cohort::internal {
 
-// Which batch a step takes.
+// The batch that a step takes.
 struct BatchPlace {
   int64_t pass = 0;
   // In the order of the pass; kNext: whichever is the worker's next.

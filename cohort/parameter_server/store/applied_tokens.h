@@ -1,4 +1,4 @@
-// Which pushes were applied already, so that one that is sent again is not applied twice.
+// Remembers which pushes were applied, so that one that is sent again is not applied twice.
 #pragma once
 
 #include <cstddef>

@@ -52,7 +52,8 @@ struct ReadPartsRequest {
     ShardKey key;
     std::string name;                                        // in the checkpoint
     std::optional<train::TensorSlice> slice = std::nullopt;  // without: all of it
-    // Of a shard that is made of it when it is adopted, unless it is there; empty: it is there.
+    // The name of a shard that is made of it when it is adopted, unless it is there; empty: it is
+    // there.
     std::string new_shard = "";
   };
   std::vector<Part> parts;

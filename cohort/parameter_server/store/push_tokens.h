@@ -21,13 +21,14 @@ class PushTokens {
   explicit PushTokens(std::chrono::milliseconds patience = std::chrono::minutes(1))
       : patience_(patience) {}
 
-  // Which of the push's operations comes next; nothing: they have been applied. Where they are being applied, it
-  // waits for that: two sendings of one push may arrive at the same time. Then end or stop is to be called.
-  // Errors: Unavailable (they are being applied still when its patience ends; the push may be sent again).
+  // The push's operation that comes next; nothing: all have been applied. Waits while they are
+  // being applied: two sendings of one push may arrive at the same time. Then end or stop is to be
+  // called. Errors: Unavailable (they are being applied still when its patience ends; the push may
+  // be sent again).
   std::optional<size_t> begin(uint64_t token);
   // All of them have been applied.
   void end(uint64_t token) noexcept;
-  // Those before `next` have been.
+  // Notes that the operations before `next` have been applied.
   void stop(uint64_t token, size_t next);
 
   // No token below comes again: they need not be remembered.

@@ -1,4 +1,4 @@
-// Which shards of a ps task are of no use without which others, as slots without their variable.
+// Ties shards of a ps task to others without which they are of no use, as slots to their variable.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@
 
 namespace cohort::internal {
 
-// Where a shard is: on which ps task.
+// The place of a shard: its ps task.
 struct ShardPlace {
   int ps = 0;
   ShardKey key;
@@ -64,7 +64,7 @@ class StoreClient {
     ShardPlace place;
     Tensor indices;
   };
-  // As read; none is undefined. Shapes: indices [n] of int64 -> [n, ..].
+  // Reads rows; none is undefined. Shapes: indices [n] of int64 -> [n, ..].
   std::vector<VariableStore::Value> read_rows(std::span<const Rows> rows) const;
   VariableStore::Load load(int ps) const;
 

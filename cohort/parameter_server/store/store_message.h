@@ -13,7 +13,7 @@
 
 namespace cohort::internal {
 
-// Of a request or an answer.
+// The most bytes of a request or an answer.
 inline constexpr size_t kMostStoreBytes = size_t{2} << 30;
 
 // A shard's initial value that the ps task makes by itself.

@@ -125,7 +125,7 @@ void StoreService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
 }
 
 void StoreService::run(size_t method, rpc::Call& call) const {
-  // As in the steps of one process: slots decay into such numbers here, too.
+  // Denormals are flushed as in the steps of one process: slots decay into such numbers here, too.
   const ScopedFlushDenormals flush_denormals;
   try {
     rpc::Message reply =

@@ -124,7 +124,7 @@ std::vector<VariableStore::Value> VariableStore::read_together(
     found.push_back(find_if_there(wanted.key));
     if (found.back() != nullptr && found.back()->is_small) small.push_back(found.back());
   }
-  // Those that may be locked for long come first, while no other lock is held.
+  // Shards that may be locked for long come first, while no other lock is held.
   for (size_t i = 0; i < shards.size(); ++i) {
     if (found[i] == nullptr || found[i]->is_small) continue;
     const std::lock_guard lock(found[i]->mutex);
@@ -138,7 +138,8 @@ std::vector<VariableStore::Value> VariableStore::read_together(
   return values;
 }
 
-// Under the shard's lock: who held the value instead would make the next update copy all of it.
+// Rows are copied under the shard's lock: to hold the value instead would make the next update copy
+// all of it.
 VariableStore::Value VariableStore::read_rows(const ShardKey& key, const Tensor& indices) const {
   const ShardPtr shard = find(key);
   const std::lock_guard lock(shard->mutex);

@@ -54,7 +54,8 @@ struct ScatterShard {
 struct UpdateShard {
   ShardKey key;
   std::vector<ShardKey> slots = {};  // in the rule's order
-  // As the shard, or rows of it: indices [n] of int64, strictly ascending.
+  // The gradient, in the shape of the shard, or rows of it: indices [n] of int64, strictly
+  // ascending.
   Tensor gradient = {};
   Tensor indices = {};  // undefined: dense
   std::shared_ptr<const optim::UpdateRule> rule = nullptr;
@@ -121,7 +122,7 @@ class VariableStore {
   // If it is not there, it will not be: a call that was given up may come late.
   void drop_kept(uint64_t id);
 
-  // Of the shard's shape and dtype, uninitialized. Errors: NotFound.
+  // A tensor of the shard's shape and dtype, uninitialized. Errors: NotFound.
   Tensor empty_like(const ShardKey& key) const;
   struct NewValue {
     ShardKey key;
@@ -159,7 +160,7 @@ class VariableStore {
     // come between that version and the update.
     int64_t updates = 0;
     int64_t staleness = 0;
-    // Of the task that serves the store, since it began.
+    // Figures of the task that serves the store, since it began.
     int64_t refused = 0;  // calls of an earlier coordinator, or of a worker that was given up
     int64_t bytes_received = 0;
     int64_t bytes_sent = 0;
@@ -190,7 +191,8 @@ class VariableStore {
   void check(const StoreOp& op) const;
   void check_update(const UpdateShard& update) const;
   Value value_of(const Shard& shard, int64_t known_version) const;  // with the shard's mutex held
-  // Those that come next and are to small shards, if any; adds to `next` how many they were.
+  // Makes the assignments that come next and are to small shards, if any; adds to `next` how many
+  // they were.
   void assign_together(const std::vector<StoreOp>& ops, size_t& next);
   static void assign(const AssignShard& assignment, Shard& shard);  // with the shard's mutex held
   void run(const StoreOp& op);

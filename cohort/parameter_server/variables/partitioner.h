@@ -39,7 +39,7 @@ struct MinSizePartitionerOptions {
   int64_t min_shard_bytes = 256 << 10;
   int64_t max_shards = 1;
 };
-// As many shards as there can be of min_shard_bytes or more, up to max_shards.
+// Makes as many shards as there can be of min_shard_bytes or more, up to max_shards.
 class COHORT_API MinSizePartitioner {
  public:
   // Errors: InvalidArgument (a number below 1).
@@ -56,7 +56,7 @@ struct MaxSizePartitionerOptions {
   int64_t max_shard_bytes = 0;  // at least 1
   int64_t max_shards = 0;       // 0: any number
 };
-// As few shards as there can be of max_shard_bytes or less, but none smaller than a row.
+// Makes as few shards as there can be of max_shard_bytes or less, but none smaller than a row.
 class COHORT_API MaxSizePartitioner {
  public:
   // Errors: InvalidArgument (a number below 1).

@@ -31,8 +31,8 @@ class Placement {
   // Errors: those of shards_of.
   std::vector<ServedVariable::Shard> place(const distribute::VariableSpec& spec, int64_t id,
                                            std::optional<int> ps = std::nullopt);
-  // Which ps task this device is of. `variable`: what is to be there.
-  // Errors: InvalidArgument (of none).
+  // The ps task that this device belongs to. `variable`: what is to be there. Errors:
+  // InvalidArgument (it belongs to none).
   int ps_of(const std::string& device, const std::string& variable) const;
 
  private:

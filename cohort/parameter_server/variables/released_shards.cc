@@ -10,8 +10,8 @@
 namespace cohort::internal {
 namespace {
 
-// Between looks at what has ended, and between attempts to reach a ps task. One that does not answer for so
-// many is lost, with all that it has.
+// The pause between looks at what has ended, and between attempts to reach a ps task. One that does
+// not answer for so many is lost, with all that it has.
 constexpr std::chrono::milliseconds kPause{100};
 constexpr int kMostAttempts = 50;
 

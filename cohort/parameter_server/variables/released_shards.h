@@ -32,7 +32,7 @@ class ReleasedShards : public std::enable_shared_from_this<ReleasedShards> {
     // All that may use what ends now has lower numbers. Called by add: it takes no lock that others may hold for long.
     std::function<Progress()> begun;
     std::function<Progress()> ended;  // all that has lower numbers has ended
-    // As StoreClient::release.
+    // See StoreClient::release.
     std::function<void(const Shards&, const StoreClient::Failed&)> release;
     rpc::Clock* clock = nullptr;  // null: the real one, whose thread begins with the first shards
   };
@@ -40,7 +40,7 @@ class ReleasedShards : public std::enable_shared_from_this<ReleasedShards> {
 
   // May be called with any lock held.
   void add(Shards shards);
-  // From here on nothing of the surroundings is called; what is left stays at the ps tasks.
+  // Calls nothing of the surroundings from here on; what is left stays at the ps tasks.
   void stop() noexcept;
 
  private:

@@ -8,7 +8,7 @@ namespace cohort::internal {
 // Thread safety: none.
 class RowCache {
  public:
-  // Those of `ids` (strictly ascending) that it has not.
+  // The members of `ids` (strictly ascending) that it has not.
   Tensor missing(const Tensor& ids) const;
   // Takes rows over; of those that it has already it keeps its own.
   // Shapes: ids [n] of int64, strictly ascending; rows [n, ..].

@@ -23,8 +23,8 @@ bool ascends(const int64_t* ids, int64_t count) {
   return true;
 }
 
-// By id, stable: digit by digit from the lowest, as many as the largest id has. A comparison sort
-// takes four times as long for the batches of a recommender.
+// Sorts by id, stable: digit by digit from the lowest, as many as the largest id has. A comparison
+// sort takes four times as long for the batches of a recommender.
 std::vector<Item> sorted_items(const int64_t* ids, int64_t count) {
   constexpr int kDigitBits = 11;
   constexpr size_t kDigits = size_t{1} << kDigitBits;

@@ -1,4 +1,4 @@
-// Which rows of a table a batch needs, each once; and the copying and adding of rows.
+// The rows of a table that a batch needs, each once; and the copying and adding of rows.
 #pragma once
 
 #include "cohort/core/tensor.h"
@@ -13,7 +13,8 @@ struct DistinctRows {
 // Shapes: ids [n] of int64, contiguous, not negative.
 DistinctRows distinct_rows(const Tensor& ids);
 
-// Where in `sorted` each of `ids` is; both [..] of int64 and strictly ascending. -1: it is not there.
+// The place of each of `ids` in `sorted`; both [..] of int64 and strictly ascending. -1: it is not
+// there.
 Tensor positions_in(const Tensor& sorted, const Tensor& ids);
 
 // table[ids], a copy. Shapes: table [rows, ..], contiguous; ids [n] of int64, within the rows.

@@ -135,7 +135,7 @@ std::unique_ptr<ServedVariable::View> ServedVariable::make_view() const {
   return view;
 }
 
-// Without values a leaf's elements are one and the same, which nobody reads.
+// The elements of a leaf without values are one and the same, which nobody reads.
 Tensor& ServedVariable::leaf_of(View& view, const ReplicaContext& replica) const {
   const at::NoGradGuard no_grad;
   view.leaves.resize(static_cast<size_t>(server_core_->num_local_replicas()));

@@ -71,7 +71,7 @@ class ServedVariable final : public VariableImpl,
   // The shards, for a checkpoint of which their ps tasks make them; without keys.
   std::vector<train::RemoteRead> shards_to_make() const;
 
-  // As assign(), of a shard. Shapes: those of the shard.
+  // Assigns to a shard, as assign(). Shapes: those of the shard.
   void assign_part(size_t index, AssignOp op, const Tensor& value);
   // Outside of steps, or of what the step has restored. Shapes: those of the shard.
   void assign_shard(size_t index, AssignOp op, const Tensor& value) const;
@@ -92,8 +92,8 @@ class ServedVariable final : public VariableImpl,
   // The rows that the next step is likely to look up, since this one has looked up those of the one before:
   // ids, strictly ascending; undefined: there is no telling.
   Tensor rows_for_next() const;
-  // Which versions of the shards the task has; and newer values for them. Where some are missing the task has
-  // none any more.
+  // The versions of the shards that the task has; and newer values for them. If some are missing
+  // the task has none any more.
   void add_known(std::vector<StoreClient::Known>& shards) const;
   void take(std::span<const VariableStore::Value> values) const;
   // The same of rows, which then count as looked up before the step began. Of each ps task that has any.
@@ -110,7 +110,8 @@ class ServedVariable final : public VariableImpl,
     std::vector<int64_t> versions;      // one per shard; -1: none
     RowCache rows;                      // of this step; unused where there is a value
     std::vector<int64_t> row_versions;  // one per shard, of its oldest row; -1: none
-    // Which rows this step has looked up, and the one before; undefined: none, or too many to tell.
+    // The rows that this step has looked up, and the one before; undefined: none, or too many to
+    // tell.
     Tensor looked_up;
     Tensor looked_up_before;
     bool is_listed = false;  // in the task's TaskStep
@@ -123,7 +124,7 @@ class ServedVariable final : public VariableImpl,
     distribute::ReplicaContext* replica = nullptr;  // nullptr: outside of steps, or in merge_call
   };
 
-  // Where the calling code runs. Errors: as calling_replica.
+  // The place where the calling code runs. Errors: as calling_replica.
   Caller caller(const char* operation) const;
   // Whether it brings a part of what all replicas of a step write together.
   static bool is_one_of_several(const Caller& caller);
@@ -133,14 +134,14 @@ class ServedVariable final : public VariableImpl,
   static void make_writable(View& view, bool keeps_elements);
   // Tapes that recorded an older value then refuse to use the new one instead.
   static void mark_written(View& view);
-  // Of the current task, for its step; `lock` is the view's.
+  // The current task's view, for its step; `lock` is the view's.
   View& view_in_step(Lock& lock) const;
   // The same with a value.
   View& whole_in_step(Lock& lock) const;
   // The task has none any more.
   void drop_value(View& view) const;
   Tensor& leaf_of(View& view, const distribute::ReplicaContext& replica) const;
-  // By which tapes know what the caller reads.
+  // The leaf by which tapes know what the caller reads.
   Tensor leaf_of(View& view, const Caller& caller) const;
   void take(View& view, std::span<const VariableStore::Value> values) const;
   // The shards' values, or rows of them, one after another.
@@ -156,7 +157,7 @@ class ServedVariable final : public VariableImpl,
   // Puts those of `ids` (strictly ascending) that the view has not into it.
   void read_rows_into(View& view, Lock& lock, const Tensor& ids) const;
 
-  // By which tapes outside of replicas know the variable; its elements are one.
+  // The leaf by which tapes outside of replicas know the variable; its elements are one.
   Tensor outside_leaf() const;
   Tensor read_outside() const;
   Tensor fetch() const;
@@ -170,7 +171,7 @@ class ServedVariable final : public VariableImpl,
   void scatter_in_step(ScatterOp op, const IndexedSlices& slices);
   // To the current task's copy alone.
   void scatter_here(ScatterOp op, const IndexedSlices& slices) const;
-  // Those of the copy. Shapes: ids [n], strictly ascending -> [n, ..].
+  // Rows of the copy. Shapes: ids [n], strictly ascending -> [n, ..].
   Tensor rows_here(const Tensor& ids) const;
   void update_rows_here(const StepUpdate& update) const;
   std::vector<std::vector<StoreOp>> scatter_ops(ScatterOp op, const IndexedSlices& slices) const;

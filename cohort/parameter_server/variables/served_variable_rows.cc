@@ -124,7 +124,7 @@ Tensor ServedVariable::rows_outside(const Tensor& ids) const {
   return gather_rows(cached->rows.rows(), positions_in(cached->rows.ids(), ids));
 }
 
-// Which no ps task is asked for. The gradient has no rows either, but there is one.
+// No ps task is asked for no rows. The gradient has no rows either, but there is one.
 Tensor ServedVariable::no_rows(const ReplicaContext* replica) const {
   const Tensor ids = at::empty({0}, int64);
   const Tensor rows = at::empty(looked_up_shape(ids, shape()), at::dtype(dtype()));
@@ -159,7 +159,7 @@ Tensor ServedVariable::read_rows(const Tensor& ids) const {
   return looked_up(leaf, view.rows.rows(), positions, distinct).view(result);
 }
 
-// Where they are all that the step has of the variable, they are no copy.
+// The rows are no copy if they are all that the step has of the variable.
 Tensor ServedVariable::read_ascending_rows(const Tensor& ids) const {
   if (is_tracing() || ids.numel() == 0) return read_rows(ids);
   const Caller caller = this->caller("read");

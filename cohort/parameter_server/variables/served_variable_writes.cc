@@ -22,7 +22,7 @@ Tensor owned(const Tensor& value, DType dtype) {
   return copy.is_alias_of(value) ? copy.clone() : copy;
 }
 
-// Of all rows, each once.
+// The operation on all rows, each once.
 ScatterOp as_scatter(AssignOp op) {
   switch (op) {
     case AssignOp::kAdd:

@@ -1,4 +1,4 @@
-// Which rows of a variable each of its shards has.
+// The rows of a variable that each of its shards has.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct RowRange {
 };
 // The "div" split: ranges in order, of which the first `rows % shards` have a row more than the others.
 std::vector<RowRange> split_rows(int64_t rows, int64_t shards);
-// Which shard of split_rows has this row. O(1).
+// The shard of split_rows that has this row. O(1).
 int64_t shard_of_row(int64_t row, int64_t rows, int64_t shards);
 
 // The ids of the rows of one shard, counted from its first row.
@@ -35,8 +35,8 @@ struct ShardIds {
   int64_t begin = 0;  // where they begin in what was split
   Tensor ids;
 };
-// By shard, without the shards that have none. Those of the first shard share the given memory.
-// Shapes: ids [n] of int64, ascending, within `rows` of split_rows.
+// Splits ids by shard, without the shards that have none. Ids of the first shard share the given
+// memory. Shapes: ids [n] of int64, ascending, within `rows` of split_rows.
 std::vector<ShardIds> split_ids(const Tensor& ids, int64_t rows, int64_t shards);
 
 }  // namespace cohort::internal

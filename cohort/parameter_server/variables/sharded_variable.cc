@@ -57,7 +57,7 @@ class ShardedVariable::Impl final : public train::Trackable {
     return slice;
   }
 
-  // Those of `ids` that part i has, as places in `ids`.
+  // The members of `ids` that part i has, as places in `ids`.
   Tensor places_in(size_t i, const Tensor& ids) const {
     const int64_t begin = offsets[i];
     const int64_t end = begin + variables[i].shape()[0];

@@ -86,8 +86,8 @@ class COHORT_API ShardedVariable {
   const ShardedVariable& assign_add(const Tensor& delta) const;
   const ShardedVariable& assign_sub(const Tensor& delta) const;
 
-  // As those of Variable, each row in the part that has it.
-  // Shapes: indices [n], values [n, ..]. Errors: also InvalidArgument (indices of another rank).
+  // The scatter operations of Variable, each row in the part that has it. Shapes: indices [n],
+  // values [n, ..]. Errors: also InvalidArgument (indices of another rank).
   const ShardedVariable& scatter_add(const IndexedSlices& slices) const;
   const ShardedVariable& scatter_sub(const IndexedSlices& slices) const;
   const ShardedVariable& scatter_update(const IndexedSlices& slices) const;

@@ -21,7 +21,7 @@ using distribute::NewAxis;
 using distribute::Slice;
 using distribute::SliceItem;
 
-// Which elements of a dimension of `size` a slice takes.
+// The elements of a dimension of `size` that a slice takes.
 struct Range {
   int64_t first = 0;
   int64_t step = 1;
@@ -32,7 +32,7 @@ struct Range {
 Range range_of(const Slice& slice, int64_t size, const std::string& name) {
   const int64_t step = slice.step.value_or(1);
   if (step == 0) throw InvalidArgumentError(str("a slice of '", name, "' has the step 0"));
-  // From where and to where; a step back ends before the first element.
+  // The bounds of a slice; a step back ends before the first element.
   const int64_t lowest = step > 0 ? 0 : -1;
   const int64_t highest = step > 0 ? size : size - 1;
   const auto bound = [&](const std::optional<int64_t>& given, int64_t missing) {
