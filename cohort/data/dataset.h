@@ -34,8 +34,8 @@
 
 namespace cohort::data {
 
-// As a number of calls or a buffer size: the pipeline finds a value while it runs, from what it has
-// to wait for.
+// Stands for a number of calls or a buffer size that the pipeline finds while it runs, from what it
+// has to wait for.
 inline constexpr int64_t AUTOTUNE = -1;
 namespace experimental {
 using data::AUTOTUNE;  // its name in older programs
@@ -47,9 +47,9 @@ struct BatchOptions {
 };
 
 struct WindowOptions {
-  // From the first element of a window to that of the next. Default: the size.
+  // The distance from the first element of a window to that of the next. Default: the size.
   std::optional<int64_t> shift = {};
-  // From an element of a window to the next.
+  // The distance from an element of a window to the next.
   int64_t stride = 1;
   // Leaves out windows at the end that have fewer elements.
   bool drop_remainder = false;
@@ -243,13 +243,13 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (elements of
   // different form or shape: names both).
   Dataset batch(int64_t batch_size, BatchOptions options = {}) const;
-  // As batch, for elements of different shapes (of the same rank and dtype): each is padded at the
-  // end of its dimensions.
+  // Makes batches of elements of different shapes (of the same rank and dtype): each is padded at
+  // the end of its dimensions.
   // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (a dimension
   // longer than its padded shape, a padding value that the dtype cannot hold: names the element).
   Dataset padded_batch(int64_t batch_size, PaddedBatchOptions options = {}) const;
-  // As batch, for elements of different sizes of dimension 0 (ragged_tensor.h): tensors of rank 1 or
-  // more become RaggedTensors, except those whose shape is known to be always the same.
+  // Makes batches of elements of different sizes of dimension 0 (ragged_tensor.h): tensors of rank
+  // 1 or more become RaggedTensors, except those whose shape is known to be always the same.
   // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (other dimensions
   // differ: names both elements).
   Dataset ragged_batch(int64_t batch_size, BatchOptions options = {}) const;

@@ -48,11 +48,11 @@ class COHORT_API DatasetIterator {
   // the one that failed. If a file does not answer within its read_timeout, it is a
   // DeadlineExceeded that consumes nothing: the following call waits for the same element again.
   std::optional<Structure> next();
-  // As next. Errors: also OutOfRange at the end.
+  // The next element, as next. Errors: also OutOfRange at the end.
   Structure get_next();
   Optional<Structure> get_next_as_optional() { return next(); }
 
-  // As Dataset's.
+  // See Dataset::element_spec.
   StructureSpec element_spec() const;
 
   // The position: which elements follow, in which order. Size and time are bounded by the buffers,

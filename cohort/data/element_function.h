@@ -36,7 +36,7 @@ struct ScalarType {
   DType dtype = int64;  // of a number
 };
 
-// Where a loop over records finds argument k and leaves result k: the first of n values.
+// The places where a loop over records finds argument k and leaves result k: the first of n values.
 struct ScalarInput {
   const void* numbers = nullptr;
   const StringTensor* strings = nullptr;
@@ -75,7 +75,7 @@ struct COHORT_API ScalarFunction {
 
 struct ElementFunction {
   StructureFunction<> whole;
-  // Where all arguments and results are scalars.
+  // Set if all arguments and results are scalars.
   std::optional<ScalarFunction> scalar;
   bool takes_scalars = false;  // at least one argument is: no function of blocks
   // Instead of both, where the function asks for a generator.

@@ -93,7 +93,7 @@ class COHORT_API GeneratorPass {
  public:
   virtual ~GeneratorPass() = default;
   virtual bool next(Structure& out) = 0;
-  // Of a resumable one.
+  // The position of a generator that can be resumed.
   virtual std::string save() const { return {}; }
   virtual void restore(std::string_view) {}
 };

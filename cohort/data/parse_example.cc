@@ -25,7 +25,7 @@ class FeatureIndex {
     }
   }
 
-  // Of the feature at `place` of its record; kNone where it was not asked for.
+  // The number of the feature at `place` of its record; kNone if it was not asked for.
   size_t find(std::string_view name, size_t place) {
     if (place < tried_.size() && tried_[place] != kNone && features_[tried_[place]].first == name) {
       return tried_[place];

@@ -34,7 +34,8 @@ Structure piece_of(const Structure& batch, int64_t rows, int64_t piece, int64_t 
   });
 }
 
-// Between two batches its state is the input's own, and says nothing of pieces.
+// Gives the pieces of batches one by one. Its state between two batches is the input's own, and
+// says nothing of pieces.
 class SplitIterator final : public DataIterator {
  public:
   SplitIterator(std::unique_ptr<DataIterator> input, int64_t num_pieces)

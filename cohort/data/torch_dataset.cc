@@ -40,7 +40,7 @@ class IndexedSourceNode final : public DataNode {
   DataNodePtr with_inputs(std::vector<DataNodePtr>) const override {
     return std::make_shared<IndexedSourceNode>(name(), source_);
   }
-  // By reading the first element.
+  // Finds the spec by reading the first element.
   StructureSpec element_spec() const override {
     return spec_.get([&] {
       if (source_->size == 0) {

@@ -75,7 +75,7 @@ class COHORT_API WindowedDataset {
         [fn = std::forward<F>(fn)](const Structure& window) { return fn(dataset_of(window)); },
         std::move(options));
   }
-  // As Dataset's.
+  // See Dataset.
   WindowedDataset take(int64_t count) const { return WindowedDataset(windows_.take(count)); }
   WindowedDataset skip(int64_t count) const { return WindowedDataset(windows_.skip(count)); }
   WindowedDataset shuffle(int64_t buffer_size, ShuffleOptions options = {}) const {

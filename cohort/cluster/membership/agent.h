@@ -44,17 +44,17 @@ struct AgentOptions {
   std::string address = {};       // where it listens, as others reach it
   std::string cluster_spec = {};  // printed; equal in all tasks
   std::vector<Section> program = {};
-  // Of the group that this process was in before, if it was: it has left it.
+  // The term of the group that this process was in before, and has left; 0: none.
   int64_t term_seen = 0;
   int64_t generation_seen = 0;
 
   Duration start_timeout = std::chrono::minutes(10);
   OnServiceLost on_service_lost = OnServiceLost::kFail;
   Duration lease = std::chrono::minutes(1);  // kWait: beyond the time after which it is lost
-  // Until the service has told its own.
+  // The settings until the service has told its own.
   HeartbeatSettings heartbeat = kDefaultHeartbeat;
-  // Between attempts to register: from the first to the longest, doubled each time, less up to half
-  // of it by chance.
+  // The pause between attempts to register: from the first to the longest, doubled each time, less
+  // up to half of it by chance.
   Duration first_retry = std::chrono::milliseconds(50);
   Duration longest_retry = std::chrono::seconds(2);
 

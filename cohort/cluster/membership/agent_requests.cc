@@ -91,7 +91,7 @@ void AgentCore::attempted(uint64_t id, rpc::CallResult result) {
   last_failure_ = result.error;
   Request& request = found->second;
   if (request.method == kLeave) {
-    // Who is gone, is going or does not know this task need not be told that it goes, too.
+    // A task that is gone, is going or does not know this one need not be told that it goes, too.
     const Time since = request.failed_since.value_or(clock_.now());
     request.failed_since = since;
     if (clock_.now() - since >= heartbeat_.reconnect_grace) return finish(id, std::move(result));

@@ -239,7 +239,7 @@ CoordinationCore::Reply CoordinationCore::barrier(const Session& session, CallPt
   if (!roster_.started()) {
     throw FailedPreconditionError("barrier: the cluster has not started; wait for the start first");
   }
-  // Who comes to a round that has just ended learns the same as those who waited in it.
+  // A task that comes to a round that has just ended learns the same as those that waited in it.
   if (const std::exception_ptr error = roster_.ended_since(request.generation)) {
     std::rethrow_exception(error);
   }

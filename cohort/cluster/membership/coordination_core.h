@@ -39,7 +39,7 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
  private:
   using Reply = std::optional<std::string>;  // nothing: the call waits
   using CallPtr = std::unique_ptr<rpc::Call>;
-  // Of a get or barrier: whether its caller waits no longer.
+  // Says whether the caller of a get or barrier waits no longer.
   using Gone = std::shared_ptr<const std::atomic<bool>>;
 
   // Runs `work(out)` under the lock, draws the consequences, and then answers.

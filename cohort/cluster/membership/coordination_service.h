@@ -46,7 +46,7 @@ class CoordinationCore;
 // Thread safety: any thread.
 class CoordinationService final : public rpc::Service {
  public:
-  // Of methods().
+  // Numbers of methods().
   enum Method : size_t {
     kRegister,
     kHeartbeat,
@@ -73,13 +73,13 @@ class CoordinationService final : public rpc::Service {
   void handle(size_t method, std::unique_ptr<rpc::Call> call) override;
   void stop() override;
 
-  // From the transport: the connection of this task's process broke. It has reconnect_grace to call
-  // again. (A watch or an attendance that is cancelled says the same.)
+  // The transport says that the connection of this task's process broke. It has reconnect_grace to
+  // call again. (A watch or an attendance that is cancelled says the same.)
   void connection_lost(const TaskId& task, uint64_t incarnation);
-  // From who started it: the process has ended.
+  // The parent of the process says that it has ended.
   void process_gone(const TaskId& task, uint64_t incarnation);
 
-  // With ages and figures.
+  // The view with ages and figures.
   View status() const;
   // Calls of stale incarnations and generations that were refused.
   int64_t stale_refused() const;

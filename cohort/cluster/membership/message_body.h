@@ -13,7 +13,7 @@ namespace cohort::internal::membership {
 rpc::Message to_message(std::string bytes);
 // Lives as long as the message.
 std::string_view body_of(const rpc::Message& message);
-// With the body as control bytes, however it travelled.
+// The result with the body as control bytes, however it travelled.
 rpc::CallResult with_body(rpc::CallResult result);
 
 }  // namespace cohort::internal::membership

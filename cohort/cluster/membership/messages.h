@@ -35,7 +35,8 @@ struct RegisterRequest {
   std::string cluster_spec =
       {};  // printed; "rendezvous of 4 tasks" where addresses are not known yet
   std::vector<Section> program = {};
-  // Of the group that the task has left: it takes nothing from it any more. 0: it was in none.
+  // The term of the group that the task has left: it takes nothing from it any more. 0: it was in
+  // none.
   int64_t term_seen = 0;
   int64_t generation_seen = 0;
 
@@ -67,7 +68,8 @@ struct HeartbeatReply {
   static HeartbeatReply decode(std::string_view bytes);
 };
 
-// Of `attend`, too: a call that is kept open only so that the end of its connection shows at once.
+// The request of `watch` and of `attend`, a call that is kept open only so that the end of its
+// connection shows at once.
 struct WatchRequest {
   int64_t since = 0;    // answered when there is a later version,
   Duration at_most{0};  // or after so long

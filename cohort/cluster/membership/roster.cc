@@ -53,8 +53,8 @@ Roster::Admission Roster::admit(Time now, const Session& session, const Register
   if (has_ended(entry, session.incarnation)) refuse(session, "this incarnation was declared lost");
   const bool is_in =
       entry.member.state == TaskState::kAlive && entry.member.incarnation == session.incarnation;
-  // Of others a later term proves nothing: a process that was stopped for long may come from a group
-  // that no survivor of which told this service of.
+  // A later term proves nothing of other tasks: a process that was stopped for long may come from a
+  // group of which no survivor told this service.
   if (started() && is_in && request.term_seen > term_) {
     fail(rpc::make_error(
         Code::kAborted,

@@ -1,5 +1,5 @@
-// Who is in the cluster: registered, alive, lost, back. The rules of membership, as a state machine
-// that is told what happens and when.
+// The tasks of the cluster: registered, alive, lost, back. The rules of membership, as a state
+// machine that is told what happens and when.
 #pragma once
 
 #include <cstdint>
@@ -59,13 +59,13 @@ class Roster {
   std::exception_ptr ended_since(int64_t generation) const;
   void set_figures(const Session& session, Figures figures);
 
-  // With a new version, to which it answers if it lives.
+  // Makes a new version, to which the task answers if it lives.
   void connection_lost(Time now, const Session& session);
   // The process has ended for certain.
   void process_gone(Time now, const Session& session);
   void leave(Time now, const Session& session, const std::string& where);
   void report(const Session& session, const std::string& error);
-  // That a process which says it is this task may not register: for describe_missing().
+  // Notes that a process which says it is this task may not register: for describe_missing().
   void note_refused(Time now, const TaskId& task, const std::string& why);
   // Ends the group for all.
   void fail(const std::exception_ptr& error);
@@ -91,7 +91,7 @@ class Roster {
   View view(int64_t since) const;
   // The same with ages and figures.
   View status(Time now) const;
-  // Who keeps the start waiting: "/job:worker/task:1 (10.0.0.2:2222, not heard of yet)".
+  // The tasks that keep the start waiting: "/job:worker/task:1 (10.0.0.2:2222, not heard of yet)".
   std::string describe_missing(Time now) const;
   // The group's tasks, observers not.
   std::vector<TaskId> group() const;

@@ -16,7 +16,7 @@ struct StoreLimits {
   size_t bytes = size_t{256} << 20;  // of all keys and values
 };
 
-// Who makes a call.
+// The task that makes a call, and its process.
 struct Session {
   TaskId task;
   uint64_t incarnation = 0;

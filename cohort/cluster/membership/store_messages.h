@@ -14,8 +14,8 @@ namespace cohort::internal::membership {
 
 struct BarrierRequest {
   uint64_t id = 0;  // the task's number of this request: a repetition has the same
-  // Of the task's arrivals at barriers that it still waits for, this one too: answers to those before are
-  // not needed any more.
+  // The oldest of the task's arrivals at barriers that it still waits for, this one too: answers to
+  // those before are not needed any more.
   uint64_t oldest = 0;
   std::string name = {};
   std::vector<TaskId> tasks = {};  // none: all of the group
@@ -26,7 +26,7 @@ struct BarrierRequest {
   static BarrierRequest decode(std::string_view bytes);
 };
 
-// Of all calls to the store; each uses some fields.
+// The request of all calls to the store; each uses some fields.
 struct StoreRequest {
   uint64_t id = 0;
   uint64_t oldest = 0;   // as a barrier's, of calls of the same method

@@ -1,4 +1,4 @@
-// Who is in a cluster, as its coordination service tells its tasks.
+// The members of a cluster, as its coordination service tells its tasks.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-// Who is in the cluster. Of one term and generation there is one set of members.
+// The members of the cluster. One term and generation has one set of members.
 struct View {
   uint64_t service = 0;              // the service's incarnation
   int64_t term = 0;                  // how many services the cluster has had

@@ -56,7 +56,7 @@ struct WaitingCall {
   std::shared_ptr<const std::atomic<bool>> gone = nullptr;
 };
 
-// By number, with an index of the times at which they end. Thread safety: none.
+// Calls that wait, by number, with an index of the times at which they end. Thread safety: none.
 class WaitingCalls {
  public:
   using Time = rpc::Clock::Time;
@@ -69,7 +69,7 @@ class WaitingCalls {
   WaitingCall* find(uint64_t id);
   // In order of their arrival.
   const Calls& all() const { return calls_; }
-  // Those for which `matches(call)`, in order.
+  // The calls for which `matches(call)`, in order.
   template <class Matches>
   std::vector<uint64_t> find_all(Matches&& matches) const {
     std::vector<uint64_t> found;

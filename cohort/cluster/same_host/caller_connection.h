@@ -37,7 +37,8 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   bool is_accepted() const { return accepted_.load(); }
   bool has_ended();
 
-  // As Channel::start; false, with the request untouched, once the connection has ended.
+  // Starts a call, as Channel::start; false, with the request untouched, once the connection has
+  // ended.
   bool start_call(std::string_view method, Message& request, const CallOptions& options,
                   std::function<void(CallResult)>& done);
   // The same, and waits for the answer; the calling thread receives it itself where no other does.
@@ -73,7 +74,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   // No longer under way, if it was.
   PendingPtr take(uint64_t call);
   CallResult failure(const Pending& call, Code code, const std::string& text) const;
-  // Of a call that was under way when the connection ended.
+  // The result of a call that was under way when the connection ended.
   CallResult loss(const Pending& call, const std::string& why) const;
 
   const Options options_;
@@ -87,7 +88,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
 
   std::atomic<bool> accepted_{false};
   const Time begun_ = std::chrono::steady_clock::now();
-  // Of the thread that receives.
+  // Used by the thread that receives.
   Time heard_ = begun_;
   Time pinged_ = {};  // none since the peer was heard
 };

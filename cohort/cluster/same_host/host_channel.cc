@@ -15,8 +15,9 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kKnockTimeout{10};
-// Until the next attempt: after one that failed, and after the answer that there is no short way, or no room for
-// one more, which a peer that is started again at the same address may give otherwise.
+// The pause before the next attempt: after one that failed, and after the answer that there is no
+// short way, or no room for one more, which a peer that is started again at the same address may
+// give otherwise.
 constexpr std::chrono::milliseconds kPause{200};
 constexpr std::chrono::minutes kLongPause{1};
 

@@ -29,7 +29,8 @@ constexpr int kMostAtOnce = 16;
 constexpr size_t kMostSlices = 64;
 // A step's values; beyond, caches do not hold them.
 constexpr int kSendBufferBytes = 2 << 20;
-// With Limits::receives_when_read: what waits to be sent when nothing more is received. One message may be larger.
+// What waits to be sent when nothing more is received, with Limits::receives_when_read. One message
+// may be larger.
 constexpr size_t kMuchQueuedMessages = 1024;
 constexpr size_t kMuchQueuedBytes = size_t{1} << 30;
 
@@ -52,7 +53,8 @@ HostSocket::HostSocket(UniqueFd socket, const Limits& limits)
   if (!watch_.valid() || ::epoll_ctl(watch_.get(), EPOLL_CTL_ADD, socket_.get(), &nothing) != 0) {
     throw ResourceExhaustedError("no descriptor for a connection");
   }
-  // As much as the system allows: each time that a message waits for room, both ends' threads switch.
+  // The buffer is as large as the system allows: each time that a message waits for room, both
+  // ends' threads switch.
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes);
 }
 
@@ -178,7 +180,7 @@ void HostSocket::receive_on_thread(uint32_t happened) {
   {
     std::unique_lock lock(mutex_);
     if (taken_over()) {
-      // Who receives learns of the end, too, and this would hear of it again and again.
+      // The receiving thread learns of the end, too, and this one would hear of it again and again.
       if ((happened & EPOLLHUP) != 0) given_back_.wait(lock, [this] { return !taken_over(); });
       return;
     }
@@ -189,7 +191,7 @@ void HostSocket::receive_on_thread(uint32_t happened) {
     if (!receive() && !(came && events_.expects_more() && look())) break;
     came = true;
   }
-  // Of which recv() would tell; what is still there has nobody to answer to.
+  // recv() would tell of the end, but what is still there has nobody to answer to.
   if (much_queued_ && (happened & (EPOLLHUP | EPOLLERR)) != 0) end(kClosed);
   tick_if_due();
   const std::lock_guard lock(mutex_);
@@ -296,7 +298,7 @@ bool HostSocket::receive() {
 
 void HostSocket::receive_some() {
   if (receive_in_place()) return;
-  // Between large pieces the head alone, so that the bytes need no copy.
+  // Only the head is read between large pieces, so that the bytes need no copy.
   const bool after_large = !in_piece_ && head_.empty() && piece_.kind == PieceKind::kMessage;
   const ssize_t got = ::recv(socket_.get(), buffer_.data(),
                              after_large ? kPieceHeadBytes : buffer_.size(), MSG_DONTWAIT);

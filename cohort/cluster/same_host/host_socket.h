@@ -34,8 +34,8 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
     std::function<void(const PieceHead& head, std::string_view bytes)> on_control;
     // The next bytes of a piece of a message, as they come; whether they are the last of the message.
     std::function<void(uint64_t call, std::string_view bytes, bool is_last)> on_bytes;
-    // Where on_bytes would copy the next of many bytes; empty: it must be given them. Then how many
-    // were received there, as on_bytes.
+    // The memory into which on_bytes would copy the next of many bytes; empty: it must be given
+    // them. Then how many were received there, as on_bytes.
     std::function<std::span<char>(uint64_t call)> room;
     std::function<void(uint64_t call, size_t bytes, bool is_last)> on_filled;
     // About every 100 ms.
@@ -59,8 +59,8 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
     Receiver(const Receiver&) = delete;
     Receiver& operator=(const Receiver&) = delete;
 
-    // Until `done`, which an event of this socket makes true, or the connection's end. Returns at once
-    // where another thread receives.
+    // Receives until `done`, which an event of this socket makes true, or the connection's end.
+    // Returns at once if another thread receives.
     void until(FunctionRef<bool()> done) {
       if (receives_) socket_.receive_until(done);
     }
@@ -85,7 +85,7 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   void start(Events events);
   ~HostSocket();
 
-  // Without effect once the connection has ended.
+  // Sends the message; has no effect once the connection has ended.
   void send(OutgoingMessage message);
   // Ends the connection; the first reason counts.
   void end(const std::string& why);
@@ -117,7 +117,7 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   void give_up(const std::string& why);
   // Whether it did: the rest of a large piece.
   bool receive_in_place();
-  // Of recv(): whether bytes came.
+  // Whether recv() brought bytes.
   bool check_received(ssize_t got);
   void take(std::string_view bytes);
   void begin_piece();
@@ -141,7 +141,7 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   std::condition_variable given_back_;
   std::string why_;
 
-  // Of the thread that receives.
+  // Used by the thread that receives.
   Events events_;
   Patience patience_;
   std::chrono::steady_clock::time_point last_tick_ = std::chrono::steady_clock::now();

@@ -26,7 +26,7 @@ struct Door {
   bool each_has_a_core = false;  // or can have, the caller and the task
 };
 
-// Who comes with a ticket.
+// A peer that comes with a ticket.
 struct Guest {
   TaskId task;
   bool each_has_a_core = false;
@@ -48,7 +48,7 @@ class Doorman final : public Service {
   std::span<const MethodSpec> methods() const override;
   void handle(size_t method, std::unique_ptr<Call> call) override;
 
-  // Who got this ticket, not long ago; a ticket counts once.
+  // The peer that got this ticket, not long ago; a ticket counts once.
   std::optional<Guest> admit(const std::string& ticket);
 
  private:

@@ -33,7 +33,7 @@ enum class PieceKind : uint8_t {
 };
 
 inline constexpr size_t kPieceHeadBytes = 16;
-// Of a piece that is no part of a message.
+// The most bytes of a piece that is no part of a message.
 inline constexpr size_t kMostControlPieceBytes = 256;
 
 struct PieceHead {
@@ -57,7 +57,7 @@ class OutgoingMessage {
   size_t slices(std::span<iovec> to) const;
   // So many bytes of it have been sent.
   void advance(size_t bytes);
-  // Between two pieces another message may be sent.
+  // Whether it is between two pieces, where another message may be sent.
   bool is_between_pieces() const { return sent_ == 0; }
   bool is_done() const { return done_; }
   // What it keeps, of memory of its own and of others, until it is done.

@@ -12,7 +12,7 @@ using std::chrono::steady_clock;
 
 // About what it costs to sleep and be woken, so that a wait costs at most twice what it must.
 constexpr std::chrono::microseconds kLookingTime{50};
-// Of 1,024 waits one looks, where looking never helps.
+// One of 1,024 waits looks, if looking never helps.
 constexpr int kMostInVain = 10;
 
 // Whether a thread of this process looks: each task has one core for that.

@@ -36,8 +36,8 @@ std::shared_ptr<ServerConnection> ServerConnection::start(UniqueFd socket, Dispa
        .on_tick = [self] { self->on_tick(); },
        .awaits_rest = [self] { return self->awaits_rest_; },
        .on_end = [self](const std::string&) { self->on_end(); },
-       // Who gets answers at once may have the next question ready; a call that is not answered needs
-       // the core for who works on it.
+       // A caller that gets answers at once may have the next question ready; a call that is not
+       // answered needs the core for the thread that works on it.
        .expects_more = [self] { return self->peer_ && self->all_answered(); }});
   return self;
 }

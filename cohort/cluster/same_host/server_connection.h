@@ -21,7 +21,7 @@ namespace cohort::internal::rpc {
 class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   struct Options {
-    // Who got the ticket with which the connection begins.
+    // The peer that got the ticket with which the connection begins.
     std::function<std::optional<Guest>(const std::string& ticket)> admit = nullptr;
     // For the connection to begin.
     std::chrono::milliseconds handshake_timeout{5'000};
@@ -68,7 +68,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::mutex mutex_;  // guards what follows
   std::unordered_map<uint64_t, Underway> sessions_;
 
-  // Of the socket's thread.
+  // Used by the socket's thread.
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<Peer> peer_;
   bool awaits_rest_ = false;  // of a request, at the last tick

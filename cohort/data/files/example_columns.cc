@@ -188,7 +188,7 @@ class Varying : public ExampleColumn {
   }
 
  protected:
-  // Of shape [records, longest], or of the only record [longest].
+  // The values: [records, longest], or [longest] of the only record.
   virtual Structure values(std::vector<int64_t> shape, bool batched) = 0;
   const std::vector<FeatureView>& features() const { return features_; }
 

@@ -23,7 +23,7 @@ struct RecordSlice {
 // Thread safety: none.
 class RecordCursor {
  public:
-  // With `work`, which must live as long, the next run is read while records of one are taken.
+  // The next run is read by `work`, if given, while records of one are taken; it must live as long.
   RecordCursor(std::unique_ptr<RecordReader> reader, WorkGroup* work)
       : reader_(std::move(reader)), work_(work) {}
   // Waits for what is being read, and begins no other read.
@@ -38,7 +38,7 @@ class RecordCursor {
   // Once has_record() was false: whether the file has not one byte.
   bool is_empty() const { return reader_->position().offset == 0; }
 
-  // Where it stands: a run's place, and a row in it.
+  // The position: a run's place, and a row in it.
   IteratorState save() const;
   // Reads that run again, on a new cursor of the same file. Errors: DataLoss (the file ends
   // before).

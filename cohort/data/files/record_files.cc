@@ -181,8 +181,8 @@ RecordFilesIterator::Slot* RecordFilesIterator::find_record() {
   }
 }
 
-// Where a block ends depends on the files alone, not on how they are read: it ends with its file
-// or before damage.
+// The end of a block depends on the files alone, not on how they are read: it ends with its file or
+// before damage.
 int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
   int64_t count = 0;
   try {
@@ -213,7 +213,7 @@ int64_t RecordFilesIterator::skip(int64_t n) {
     try {
       Slot* slot = find_record();
       if (slot == nullptr) break;
-      // Where files take turns, one record is what there is of each.
+      // Files that take turns give one record each.
       const int64_t most = slots_.size() == 1 ? n - skipped : 1;
       skipped += static_cast<int64_t>(slot->cursor->take(most).records.size());
       advance();

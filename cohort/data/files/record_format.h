@@ -15,13 +15,13 @@ namespace cohort::internal {
 class RecordFormat {
  public:
   virtual ~RecordFormat() = default;
-  // Of the node, and in errors: "TFRecordDataset".
+  // The name of the node, also in errors: "TFRecordDataset".
   virtual std::string name() const = 0;
   // What the user chose, as DataNode::attributes().
   virtual DataNode::Attributes attributes() const { return {}; }
   virtual std::shared_ptr<const Framing> framing() const = 0;
 
-  // Of records as they are; others decode them.
+  // The spec of records as they are; formats that decode them have another.
   virtual StructureSpec element_spec() const;
   // The element of a slice of one record. Errors: InvalidArgument (file, line or byte).
   virtual Structure element(const RecordSlice& slice, const std::string& file) const;

@@ -12,7 +12,7 @@
 namespace cohort::internal {
 namespace {
 
-// With one tensor of as many rows in place of each RaggedTensor.
+// The block with one tensor of as many rows in place of each RaggedTensor.
 Structure row_form(const Structure& block) {
   if (!has_composites(block)) return block;
   return map_nodes(block, [](const Structure& node) -> Structure {

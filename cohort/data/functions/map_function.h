@@ -13,7 +13,7 @@
 
 namespace cohort::internal {
 
-// Which generators a random function gets: those of one pass over the data.
+// The generators of a random function in one pass over the data.
 struct RandomPass {
   uint64_t seed = 0;   // the map's and the worker's
   uint64_t epoch = 0;  // which pass

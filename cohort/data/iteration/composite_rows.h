@@ -16,7 +16,7 @@ bool has_sparse_leaf(const Structure& structure);
 // makes passes through it before it goes on.
 Structure with_marked_sparse(Structure structure);
 
-// Of the first leaf or composite of a structure.
+// The number of rows of the first leaf or composite of a structure.
 int64_t num_rows_of_composites(const Structure& block);
 
 // Row `row`: of a RaggedTensor a marked row, of a row its element without a mark.

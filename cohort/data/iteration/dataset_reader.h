@@ -31,7 +31,7 @@ class DatasetReader {
 
   const DataNode& root() const { return *root_; }
 
-  // As DataIterator's. Errors: also InputDeadlineExceeded, which consumes nothing.
+  // See DataIterator::next. Errors: also InputDeadlineExceeded, which consumes nothing.
   bool next(Structure& out);
 
   IteratorState state() const;

@@ -69,7 +69,7 @@ class IndexedData {
   virtual int64_t size() const = 0;
   // Every position is in [0, size()).
   virtual void read(int64_t position, Structure& out) = 0;
-  // As DataIterator's.
+  // See DataIterator::has_blocks.
   virtual bool has_blocks() const { return false; }
   virtual void read_block(const Positions& positions, Structure& out);
 };

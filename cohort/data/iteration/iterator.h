@@ -68,7 +68,7 @@ class DataIterator {
   // blocks of any input.
   virtual int64_t next_block(int64_t n, Structure& out);
 
-  // As next_block, for elements that need not be adjacent: for each of `gaps` (at least one), skips
+  // The next block of elements that need not be adjacent: for each of `gaps` (at least one), skips
   // that many elements and takes the next. After an error only rewind and restore may be called.
   virtual int64_t pick_block(std::span<const int64_t> gaps, Structure& out);
 

@@ -7,12 +7,12 @@
 
 namespace cohort::internal {
 
-// Of `rows` (or kUnknownDim) elements of this spec stacked.
-// Errors: InvalidArgument (batches of RaggedTensors, which would be ragged twice).
+// The spec of `rows` (or kUnknownDim) elements of this spec stacked. Errors: InvalidArgument
+// (batches of RaggedTensors, which would be ragged twice).
 StructureSpec stacked_spec(const StructureSpec& element, int64_t rows);
-// Of one row of a batch. Errors: InvalidArgument (a scalar).
+// The spec of one row of a batch. Errors: InvalidArgument (a scalar).
 StructureSpec row_spec(const StructureSpec& batch);
-// With that number of rows.
+// The spec of a batch with that number of rows.
 StructureSpec spec_with_rows(const StructureSpec& batch, int64_t rows);
 // The number of rows of such batches, where it is known; else kUnknownDim.
 int64_t spec_rows(const StructureSpec& batch);

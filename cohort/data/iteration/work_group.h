@@ -25,7 +25,7 @@ class WorkGroup {
   using TaskPtr = std::shared_ptr<Task>;
 
   WorkGroup();
-  // As cancel().
+  // Cancels.
   ~WorkGroup();
   WorkGroup(const WorkGroup&) = delete;
   WorkGroup& operator=(const WorkGroup&) = delete;

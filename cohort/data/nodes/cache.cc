@@ -80,8 +80,8 @@ class CacheIterator final : public DataIterator {
     input_->restore(*start_state_);
     if (store_) filler_ = store_->fill(start_);
   }
-  // Those of the store, unless they are of another pass than a restored state is of: then this
-  // iterator has its own store, or in place of a file none.
+  // The contents of the store, unless they are of another pass than a restored state is of: then
+  // this iterator has its own store, or in place of a file none.
   std::shared_ptr<const CacheContents> usable_contents() {
     if (!store_) return nullptr;
     auto contents = store_->contents();

@@ -64,7 +64,7 @@ class BlockFilterIterator final : public DataIterator {
     out = gather_rows(block_, Positions::list(rows_));
     return static_cast<int64_t>(rows_.size());
   }
-  // As far as one block goes; the last gap may begin in one block and end in another.
+  // Picks as far as one block goes; the last gap may begin in one block and end in another.
   int64_t pick_block(std::span<const int64_t> gaps, Structure& out) override {
     if (skip(gaps[0]) < gaps[0] || !find_row()) return 0;
     rows_ = {row_++};

@@ -187,7 +187,7 @@ class MapNode final : public IndexableNode {
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
     const data::MapOptions& options = function_->options();
     if (options.num_parallel_calls && !context.probing) {
-      // Where order is not kept, states count elements that overtook others.
+      // States count elements that overtook others if order is not kept.
       const bool deterministic = context.is_deterministic(options.deterministic);
       return make_parallel_map_iterator(
           input().make_iterator(deterministic ? context : context.keeping_order()), function_,
@@ -210,7 +210,7 @@ class MapNode final : public IndexableNode {
     return {context.worker == 0 ? seed_ : mix_seeds(seed_, context.worker), context.epoch};
   }
 
-  // By calling the function, once if it does not fail.
+  // Finds the spec by calling the function, once if it does not fail.
   StructureSpec find_spec() const {
     const c10::NoGradGuard no_grad;
     const StructureSpec input_spec = input().element_spec();

@@ -22,7 +22,7 @@ namespace cohort::internal {
 class DataNode;
 using DataNodePtr = std::shared_ptr<const DataNode>;
 
-// Where a node's elements come from, as far as sharding cares.
+// The kind of a node's source, as far as sharding cares.
 enum class SourceKind {
   kNone,         // from its inputs
   kFiles,        // from files that its input names: sharding the input shards the files
@@ -130,7 +130,7 @@ class IndexableNode : public UnaryNode {
  private:
   // This node's elements over the input's. May be null, as make_indexed.
   virtual std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const = 0;
-  // Where there is no random access.
+  // Reads elements in order, if there is no random access.
   virtual std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const = 0;
 };
 

@@ -94,7 +94,7 @@ class PaddedBatchNode final : public UnaryNode {
       const size_t i = leaf++;
       const bool given = i < options_.padded_shapes.size();
       if (!given && (!guessed || !spec.shape())) return spec.with_leading_dim(rows);
-      // Who pads without saying to what has elements that differ: one says little about others.
+      // Elements differ if their padding is not given: one says little about others.
       std::vector<int64_t> shape = given ? options_.padded_shapes[i]
                                          : std::vector<int64_t>(spec.shape()->size(), kUnknownDim);
       shape.insert(shape.begin(), rows);

@@ -14,7 +14,7 @@
 namespace cohort::internal {
 namespace {
 
-// Of a block that a state says was read: it says so of any number.
+// The most rows of a block that a state says was read: a state may name any number.
 constexpr int64_t kMostRowsAtOnce = int64_t{1} << 16;
 
 // The reader's thread reads the input and hands elements (or blocks) to the pool, and with each
@@ -76,7 +76,7 @@ class ParallelMapIterator final : public DataIterator {
   Structure apply(const Structure& value, int64_t first, int64_t rows) const;
   // Reads a unit of `n` elements; null at the end. An error of the input is the unit's.
   UnitPtr read_unit(int64_t n);
-  // Of which a restored state says that it is there.
+  // Reads a unit again of which a restored state says that it is there.
   UnitPtr reread_unit(int64_t n);
   void run(Unit& unit) const;
   void start(const UnitPtr& unit) {
@@ -173,7 +173,7 @@ ParallelMapIterator::UnitPtr ParallelMapIterator::next_unit() {
   });
 }
 
-// Of a block that failed the rows that are asked for may be good: as without threads, they fail
+// Delivers rows of a unit. Rows of a block that failed may be good: they fail, as without threads,
 // together with one that is not, and with no other.
 int64_t ParallelMapIterator::deliver(Unit& unit, int64_t n, Structure& out, int64_t& failed) {
   last_origin_ = unit.origin;

@@ -32,7 +32,8 @@ int64_t bytes_of(const Structure& element) {
   return bytes;
 }
 
-// Of elements that together take fewer bytes, more are read than there must be: up to so many times as many.
+// More elements are read ahead than there must be, up to so many times as many, if together they
+// take fewer bytes.
 constexpr int64_t kSmallBytes = int64_t{1} << 20;
 constexpr size_t kMostTimes = 4;
 

@@ -9,7 +9,7 @@ Structure row_of(const Structure& leaf) {
   return leaf.leaf().dim() == 0 ? leaf : Structure::make_dict({{kRaggedRow, leaf}});
 }
 
-// Of an element whose form is the spec's.
+// The element, whose form is the spec's, with its rows marked.
 Structure with_marked_rows(const Structure& element, const StructureSpec& spec) {
   if (element.is_leaf()) return spec.leaf().is_fully_defined() ? element : row_of(element);
   if (composite_kind(element) != Composite::kNone) return element;

@@ -31,7 +31,8 @@ class RepeatIterator final : public DataIterator {
     try {
       return advance([&] { return input_->next_block(n, out); });
     } catch (const std::exception&) {
-      // Of the `n` that fail with one, this pass may not have all: passed over once more.
+      // This pass may not have all of the `n` elements that fail with one: they are passed over
+      // once more.
       restore(before);
       skip(n);
       throw;

@@ -93,8 +93,8 @@ class ScanNode final : public UnaryNode {
   }
 
  private:
-  // By calling the function. What changes between elements, in the input or in the state, is
-  // unknown in what comes out.
+  // Finds the spec by calling the function. What changes between elements, in the input or in the
+  // state, is unknown in what comes out.
   StructureSpec find_spec() const {
     const c10::NoGradGuard no_grad;
     const StructureSpec input_spec = input().element_spec();

@@ -19,7 +19,7 @@ class SubReader {
   // Waits for what is being read.
   ~SubReader();
 
-  // As DataIterator's.
+  // See DataIterator::next.
   bool next(Structure& out);
   const std::shared_ptr<const std::string>& last_origin() const { return last_origin_; }
   // Has the pool read until `count` elements wait here, unless it already does.

@@ -18,7 +18,7 @@ struct WindowPlan {
   int64_t stride = 1;
   bool drop_remainder = false;
 
-  // From the first element of a whole window to its last.
+  // The distance from the first element of a whole window to its last.
   int64_t extent() const { return (size - 1) * stride + 1; }
   int64_t windows_of(int64_t elements) const {
     if (elements == kInfiniteSize) return kInfiniteSize;
@@ -153,7 +153,7 @@ class WindowNode final : public UnaryNode {
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
     return std::make_shared<WindowNode>(std::move(inputs[0]), plan_);
   }
-  // Of one element of a window: windows at the end may have fewer.
+  // The spec of one element of a window: windows at the end may have fewer.
   StructureSpec element_spec() const override {
     return StructureSpec::make_tuple({input().element_spec()});
   }

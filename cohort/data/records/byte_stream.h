@@ -23,8 +23,8 @@ class ByteStream {
   virtual size_t read(char* out, size_t capacity) = 0;
   // No more than so many bytes can still come; 0 only at the end.
   virtual uint64_t max_left() const = 0;
-  // Of a compressed file, everything before `offset` is inflated again.
-  // Errors: DataLoss (the file ends before; as read).
+  // Goes to `offset`. Everything before it is inflated again if the file is compressed. Errors:
+  // DataLoss (the file ends before; as read).
   virtual void seek(uint64_t offset) = 0;
 };
 

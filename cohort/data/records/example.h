@@ -17,7 +17,7 @@
 
 namespace cohort::internal {
 
-// As the fields of Feature are numbered.
+// The kinds, with the numbers of Feature's fields.
 enum class FeatureKind : uint8_t { kNone = 0, kBytes = 1, kFloats = 2, kInts = 3 };
 
 // "bytes", "float", "int64", "nothing".
@@ -29,7 +29,7 @@ std::string_view feature_kind_name(FeatureKind kind);
 class FeatureView {
  public:
   FeatureView() = default;
-  // Of a message Feature. A kind that comes after another replaces it; lists of one kind are
+  // Reads a message Feature. A kind that comes after another replaces it; lists of one kind are
   // joined.
   explicit FeatureView(std::string_view feature);
 

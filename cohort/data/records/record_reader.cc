@@ -33,9 +33,9 @@ RecordReader::RecordReader(std::unique_ptr<ByteStream> bytes, std::string file,
       pool_(std::make_shared<ChunkPool>()),
       fill_bytes_(std::max(options.buffer_bytes, kLeastBufferBytes)) {}
 
-// Of what is not compressed, as much as the record takes: the framing has seen that the file has
-// it. What a compressed file says of its content is believed only as far as it comes, and what says
-// nothing of its length may go on without end.
+// The next capacity. Memory for a whole record is taken if the file is not compressed: the framing
+// has seen that the file has it. What a compressed file says of its content is believed only as far
+// as it comes, and what says nothing of its length may go on without end.
 size_t RecordReader::larger_capacity(size_t size, uint64_t needed) const {
   const uint64_t available = size + bytes_->max_left();
   const uint64_t grown = std::max<uint64_t>(uint64_t{size} * 2, size + 1);
@@ -57,7 +57,7 @@ RecordRun RecordReader::next() {
       std::min<uint64_t>(fill_bytes_, rest_.size() + bytes_->max_left()), rest_.size() + 1));
   std::copy(rest_.begin(), rest_.end(), chunk->bytes.get());
   chunk->size = rest_.size();
-  // From here on the chunk holds what the reader has read, whatever fails.
+  // The chunk holds from here on what the reader has read, whatever fails.
   previous_ = chunk;
   rest_ = {chunk->bytes.get(), chunk->size};
   while (true) {

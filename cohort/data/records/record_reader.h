@@ -48,7 +48,7 @@ class Framing {
   struct Split {
     size_t consumed = 0;   // bytes of the records that were found, and of what lies between
     uint64_t indices = 0;  // records, or lines, in them
-    // Where no record was found, how many bytes one takes at least, if that is known.
+    // How many bytes a record takes at least, if none was found and that is known.
     uint64_t needed = 0;
   };
 
@@ -63,8 +63,9 @@ struct RecordReaderOptions {
   // How much is read at once: two or three such blocks should fit into a core's cache. Records stay
   // in memory together with those around them.
   size_t buffer_bytes = size_t{128} << 10;
-  // Of a compressed file, whose own size says nothing about what comes out of it, and of files
-  // whose records do not say how long they are. buffer_bytes, where that is more.
+  // The largest record of a compressed file, whose own size says nothing about what comes out of
+  // it, and of files whose records do not say how long they are. buffer_bytes counts if that is
+  // more.
   uint64_t max_record_bytes = uint64_t{256} << 20;
   FileDeadline deadline = kDefaultFileDeadline;
 };
@@ -90,7 +91,7 @@ class RecordReader {
   // Errors: DataLoss (file, byte offset, and what is wrong), DeadlineExceeded. The reader stays
   // where it is.
   RecordRun next();
-  // Where the next run begins.
+  // The beginning of the next run.
   const RecordPosition& position() const { return position_; }
   // To what position() gave. Errors: DataLoss (the file ends before).
   void seek(const RecordPosition& position);

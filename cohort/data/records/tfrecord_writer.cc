@@ -61,7 +61,7 @@ TFRecordWriter::~TFRecordWriter() {
     // A child of fork must not write what the parent will write.
     if (!state_.empty() && state_->home.is_here()) close();
   } catch (const std::exception&) {
-    // Who wants to know calls close().
+    // Programs that want to know call close().
   }
 }
 

@@ -1,4 +1,4 @@
-// Where a cache keeps elements, shared by all iterators of its node.
+// The store in which a cache keeps elements, shared by all iterators of its node.
 #pragma once
 
 #include <cstdint>

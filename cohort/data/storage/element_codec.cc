@@ -22,7 +22,7 @@ constexpr uint64_t kMaxRank = 64;  // libtorch's own limit
 constexpr int kMaxDepth = 64;
 constexpr uint64_t kMaxSize = uint64_t{1} << 48;
 
-// Those of which every byte pattern is a value, and bool.
+// The dtypes of which every byte pattern is a value, and bool.
 constexpr std::array kDtypes = {DType::Byte,     DType::Char,         DType::Short,
                                 DType::Int,      DType::Long,         DType::Half,
                                 DType::Float,    DType::Double,       DType::Bool,

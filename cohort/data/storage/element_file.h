@@ -19,7 +19,7 @@ struct ElementFileInfo {
   StructureSpec spec;
 };
 
-// Until finish() `path` is what it was. Thread safety: none.
+// Writes a file of elements. `path` stays what it was until finish(). Thread safety: none.
 class ElementFileWriter {
  public:
   // Errors of all: FileSystem's.
