@@ -11,7 +11,9 @@
 
 namespace cohort::internal {
 
-// Its message; with libtorch's backtrace if debugging::disable_traceback_filtering was called.
+// Its message, up to an empty line, after which libtorch lists all backends; all of it and the
+// backtrace if debugging::disable_traceback_filtering was called. record_error takes this, and the
+// class below.
 std::string libtorch_message(const c10::Error& error);
 
 // Errors, always: ResourceExhausted (no memory), Unimplemented (not there for this dtype, layout or
