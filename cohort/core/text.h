@@ -42,7 +42,7 @@ constexpr char to_lower(char c) { return is_upper(c) ? static_cast<char>(c - 'A'
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 
-// The parts of `text` between blanks, tabs and newlines; they lie in `text`. Inline, as errno_text and
+// The parts of `text` between blanks, tabs and newlines, within `text`. Inline, as errno_text and
 // decimal_digits are: cohort::testing needs them, and the shared library does not export them.
 inline std::vector<std::string_view> split_words(std::string_view text) {
   constexpr std::string_view kBetween = " \t\n";
@@ -67,8 +67,8 @@ std::string fixed_digits(double value, int decimals);
 std::string scientific_digits(double value, int decimals);
 std::string general_digits(double value, int digits);
 
-// A whole number; with_zeros and hex_digits put zeros before it up to `width` characters, as %05d and
-// %08x do. str() writes the same, and takes longer.
+// A whole number; with_zeros and hex_digits put zeros before it up to `width` characters, as %05d
+// and %08x do. str() writes the same, and takes longer.
 template <std::integral Whole>
 std::string decimal_digits(Whole value) {
   char digits[24];

@@ -1,5 +1,5 @@
-// A program that is started without some of the descriptors 0 to 2 (`program >&-`), or closes them, as
-// daemons do, trains as any other: what it prints is lost, and goes into no file.
+// A program that is started without some of the descriptors 0 to 2 (`program >&-`), or closes them,
+// as daemons do, trains as any other: what it prints is lost, and goes into no file.
 #include <cohort/cohort.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>

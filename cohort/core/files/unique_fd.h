@@ -17,8 +17,8 @@ namespace cohort::internal {
 
 class UniqueFd {
  public:
-  // Takes `fd` over. Of one of 0 to 2 it owns a copy above them, and closes it; invalid, with errno,
-  // where there can be no copy.
+  // Takes `fd` over. Of one of 0 to 2 it owns a copy above them, and closes it; invalid, with
+  // errno, where there can be no copy.
   explicit UniqueFd(int fd = -1) : fd_(fd < 0 || fd > STDERR_FILENO ? fd : above_standard(fd)) {}
   ~UniqueFd() { reset(); }
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
