@@ -61,8 +61,8 @@ function(cohort_test_program name)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE cohort_test_options ${arg_DEPS} GTest::gmock
-                                        GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE cohort_test_options cohort_test_locale ${arg_DEPS}
+                                        GTest::gmock GTest::gtest_main)
   if(NOT arg_NO_LIBTORCH)  # which the precompiled header includes
     cohort_precompile(${name} TEST)
   endif()

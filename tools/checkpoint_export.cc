@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cohort/core/classic_locale.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_reader.h"
@@ -29,6 +30,7 @@ struct Selection {
 };
 
 bool is_wanted(const std::string& name, const std::vector<std::string>& globs) {
+  const internal::ClassicLocale classic;
   return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
            return ::fnmatch(glob.c_str(), name.c_str(), 0) == 0;
          });

@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
+#include <cstdlib>
 #include <string_view>
 #include <tuple>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/utc_text.h"
 #include "cohort/train/bundle_entry.h"
 
 namespace cohort::tools {
@@ -71,14 +73,9 @@ std::optional<int64_t> time_written(const std::string& prefix) {
 }
 
 std::string time_text(int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm parts = {};
-  char text[64];
-  if (::gmtime_r(&time, &parts) == nullptr ||
-      std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
-    return std::to_string(seconds);
-  }
-  return text;
+  constexpr int64_t kYear10000 = 253'402'300'800;
+  if (std::abs(seconds) >= kYear10000) return internal::str(seconds);
+  return internal::utc_text(std::chrono::sys_seconds(std::chrono::seconds(seconds)));
 }
 
 }  // namespace cohort::tools

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -16,6 +15,7 @@
 #include "cohort/cluster/launch/launcher.h"
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::tools {
 namespace {
@@ -40,7 +40,7 @@ class TemporaryDirectory {
     if (error || ::mkdtemp(path_.data()) == nullptr) {
       ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
       throw ResourceExhaustedError(internal::str("cannot make a folder for certificates, ", path_,
-                                                 ": ", std::strerror(errno)));
+                                                 ": ", internal::errno_text(errno)));
     }
   }
   ~TemporaryDirectory() {

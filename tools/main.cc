@@ -254,20 +254,19 @@ class CommandLine {
   StatusOptions status_;
 };
 
-int run(const Command& command) {
-  const int result = command(internal::posix_file_system(), std::cout);
+// `result`, if what the command wrote has arrived.
+int after_output(int result) {
   std::cout.flush();
-  if (!std::cout) return fail("the output could not be written", kExitFailed);
-  return result;
+  return std::cout ? result : fail("the output could not be written", kExitFailed);
 }
 
 int main(int argc, char** argv) {
   CommandLine line;
   try {
     line.parse(argc, argv);
-    return run(line.command());
+    return after_output(line.command()(internal::posix_file_system(), std::cout));
   } catch (const CLI::Success& help_or_version) {
-    return line.print_help(help_or_version);
+    return after_output(line.print_help(help_or_version));
   } catch (const CLI::ParseError& error) {
     return fail(std::string(error.what()) + "; see `cohort --help`", kExitUsage);
   } catch (const Error& error) {

@@ -38,6 +38,8 @@ struct Ended {
 
 using Arguments = std::vector<std::string>;
 
+constexpr const char* kClosed = "closed";
+
 struct Command : testing::Test {
   Command() {
     std::string pattern = testing::TempDir() + "cohort_command_test.XXXXXX";
@@ -48,7 +50,7 @@ struct Command : testing::Test {
   }
   ~Command() override { std::filesystem::remove_all(root); }
 
-  // In the directory. `stdout_path`: empty: the same as that of stderr.
+  // In the directory. `stdout_path`: empty: the same as stderr; kClosed: the program has none.
   Ended run(const Arguments& arguments, const std::string& stdout_path = "") const {
     const std::string log = root + "/log";
     posix_spawn_file_actions_t actions;
@@ -58,6 +60,8 @@ struct Command : testing::Test {
     ::posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), flags, 0600);
     if (stdout_path.empty()) {
       ::posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    } else if (stdout_path == kClosed) {
+      ::posix_spawn_file_actions_addclose(&actions, 1);
     } else {
       ::posix_spawn_file_actions_addopen(&actions, 1, stdout_path.c_str(), O_WRONLY, 0);
     }
@@ -206,6 +210,27 @@ TEST_F(Command, OutputThatCannotBeWritten) {
   const Ended ended = run({"checkpoint", "ls", "ckpt-1"}, "/dev/full");
   EXPECT_EQ(ended.exit_code, kExitFailed);
   EXPECT_THAT(ended.output, HasSubstr("could not be written"));
+}
+
+// `cohort ... >&-`: the lines go neither into the first file that is opened nor away unsaid.
+TEST_F(Command, OutputWhichIsClosed) {
+  for (const Arguments& arguments :
+       {Arguments{"checkpoint", "ls", "ckpt-1"}, Arguments{"checkpoint", "verify", "ckpt-1"},
+        Arguments{"checkpoint", "export", "ckpt-1", "--output", "w.safetensors"},
+        Arguments{"--help"}, Arguments{"launch", "--dry-run", "--workers", "1", "--", "true"}}) {
+    const Ended ended = run(arguments, kClosed);
+    EXPECT_EQ(ended.exit_code, kExitFailed) << arguments[0];
+    EXPECT_EQ(ended.output, "cohort: the output could not be written\n") << arguments[0];
+  }
+  std::ifstream file(directory + "/w.safetensors", std::ios::binary);
+  const std::string exported{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(exported, HasSubstr("model/kernel"));
+  EXPECT_EQ(exported.find("wrote"), std::string::npos);
+  // The job is what launch is asked for: it has been done.
+  const Ended job = run({"launch", "--workers", "1", "--", "sh", "-c", "echo said"}, kClosed);
+  EXPECT_EQ(job.exit_code, 0);
+  EXPECT_THAT(job.output, HasSubstr("output of the tasks cannot be written"));
+  EXPECT_EQ(job.output.find("said"), std::string::npos) << job.output;
 }
 
 TEST_F(Command, ClusterStatusOfARunningCluster) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "cohort/core/text.h"
+
 namespace cohort::tools {
 namespace {
 
@@ -62,7 +64,7 @@ std::string printable(std::string_view text, size_t most_bytes) {
 }
 
 std::string counted(uint64_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+  return internal::decimal_digits(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 }  // namespace cohort::tools

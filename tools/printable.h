@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/text.h"
+
 namespace cohort::tools {
 
 // On one line: control characters, those that turn the direction of text around, and bytes that are
@@ -19,7 +21,8 @@ std::string printable(std::string_view text, size_t most_bytes);
 template <class Shape>
 std::string shape_text(const Shape& shape) {
   std::string text = "[";
-  for (const auto size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  for (const auto size : shape)
+    text += (text.size() > 1 ? ", " : "") + internal::decimal_digits(size);
   return text + "]";
 }
 

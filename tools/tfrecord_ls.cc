@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/data/records/example.h"
 #include "tools/output.h"
 #include "tools/printable.h"
@@ -86,7 +87,7 @@ void print_files(const Listing& listing, std::ostream& out) {
 
 std::string count_text(const FeatureCounts& counts) {
   if (counts.fewest == counts.most) return counted(counts.most, "value");
-  return std::to_string(counts.fewest) + " to " + counted(counts.most, "value");
+  return internal::decimal_digits(counts.fewest) + " to " + counted(counts.most, "value");
 }
 
 void print_features(const Features& features, std::ostream& out) {

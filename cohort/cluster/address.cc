@@ -21,9 +21,6 @@ constexpr size_t kLongestLabel = 63;
 constexpr size_t kLongestZone = 15;  // IF_NAMESIZE, less its NUL
 constexpr size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 [[noreturn]] void refuse(std::string_view text, std::string_view problem) {
   throw InvalidArgumentError(str(quoted_start(text), " ", problem));
 }
@@ -182,7 +179,7 @@ Address parse_address(std::string_view text, const AddressOptions& options) {
 std::string to_string(const Address& address) {
   if (address.is_unix()) return std::string(kUnix) + address.path;
   const std::string host = is_ipv6(address) ? "[" + address.host + "]" : address.host;
-  return host + ":" + std::to_string(address.port);
+  return host + ":" + decimal_digits(address.port);
 }
 
 Address canonical(const Address& address) {

@@ -1,10 +1,10 @@
 #include "cohort/cluster/cluster_spec.h"
 
 #include <ostream>
-#include <sstream>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/text_stream.h"
 
 namespace cohort::train {
 namespace {
@@ -43,7 +43,7 @@ void print(std::ostream& out, const ClusterSpec::Tasks& tasks) {
 
 template <class Names>
 std::string listed(const Names& names) {
-  std::ostringstream out;
+  internal::TextStream out;
   const char* separator = "";
   for (const auto& name : names) {
     out << separator << name;

@@ -5,6 +5,7 @@
 #include "cohort/cluster/where_reply.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -18,9 +19,8 @@ class ControlService : public rpc::Service {
 
   void handle(size_t method, std::unique_ptr<rpc::Call> call) override {
     if (method == kWho) {
-      std::ostringstream text;
-      text << context_.task() << ' ' << std::hex << context_.identity()->incarnation();
-      call->reply({.control = text.str()});
+      const std::string incarnation = hex_digits(context_.identity()->incarnation(), 1);
+      call->reply({.control = str(context_.task(), ' ', incarnation)});
       return;
     }
     if (method == kWhere) return call->reply({.control = where().encode()});

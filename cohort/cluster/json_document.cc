@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/cluster/config_error.h"
+#include "cohort/core/classic_locale.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 
@@ -95,6 +96,7 @@ Json parse_json(std::string_view text, const JsonLimits& limits) {
     return true;
   };
   try {
+    const ClassicLocale classic;
     return Json::parse(text.begin(), text.end(), follow);
   } catch (const Json::parse_error& error) {
     fail(str("is no JSON near byte ", error.byte > 0 ? error.byte - 1 : 0));

@@ -43,7 +43,7 @@ int read_index(const std::string& path, const Json& value) {
     const auto number = value.get<double>();
     constexpr double kExact = 1e15;
     if (std::abs(number) < kExact && number == std::trunc(number)) {
-      return parse_index(path, std::to_string(static_cast<int64_t>(number)));
+      return parse_index(path, decimal_digits(static_cast<int64_t>(number)));
     }
   }
   if (value.is_number()) return parse_index(path, value.dump());
@@ -116,7 +116,7 @@ Json to_json(const train::ClusterSpec& spec) {
       if (dense) {
         entry.push_back(address);
       } else {
-        entry[std::to_string(index)] = address;
+        entry[decimal_digits(index)] = address;
       }
     }
   }

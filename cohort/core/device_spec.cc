@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
 #include "cohort/core/device.h"
@@ -9,14 +8,16 @@
 namespace cohort {
 namespace {
 
+using internal::decimal_digits;
+using internal::is_digit;
+using internal::is_letter;
 using internal::quoted;
 using internal::str;
 using internal::upper;
 
 bool is_identifier(std::string_view text) {
-  const auto is_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
-  return !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) &&
-         std::all_of(text.begin(), text.end(), is_word);
+  const auto is_word = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), is_word);
 }
 
 // Reads one name, part by part.
@@ -112,9 +113,9 @@ DeviceSpec DeviceSpec::merged_over(const DeviceSpec& defaults) const {
 std::string DeviceSpec::to_string() const {
   std::string name;
   if (job) name += "/job:" + *job;
-  if (replica) name += "/replica:" + std::to_string(*replica);
-  if (task) name += "/task:" + std::to_string(*task);
-  if (type) name += "/device:" + *type + ":" + (index ? std::to_string(*index) : "*");
+  if (replica) name += "/replica:" + decimal_digits(*replica);
+  if (task) name += "/task:" + decimal_digits(*task);
+  if (type) name += "/device:" + *type + ":" + (index ? decimal_digits(*index) : "*");
   return name;
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <iterator>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <typeinfo>
 
@@ -77,6 +78,9 @@ std::exception_ptr make_error(Code code, const std::string& message, const std::
   }
 }
 
+// For libtorch_error.cc, which is not there in a program without libtorch.
+[[gnu::weak]] std::optional<ErrorRecord> record_libtorch_error(const std::exception& error);
+
 bool is_of_its_code(const Error& error) { return entry_of(error.code()).is_of_class(error); }
 
 ErrorRecord record_error(const std::exception_ptr& error) {
@@ -90,6 +94,9 @@ ErrorRecord record_error(const std::exception_ptr& error) {
   } catch (const std::length_error& no_memory) {
     return {Code::kResourceExhausted, str("out of memory: ", no_memory.what())};
   } catch (const std::exception& other) {
+    if (record_libtorch_error != nullptr) {
+      if (auto record = record_libtorch_error(other)) return *std::move(record);
+    }
     return {Code::kUnknown, other.what()};
   } catch (...) {
     return {Code::kUnknown, "an exception that is no std::exception"};

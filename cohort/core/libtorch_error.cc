@@ -1,6 +1,8 @@
 #include "cohort/core/libtorch_error.h"
 
 #include <atomic>
+#include <optional>
+#include <string_view>
 
 #include "cohort/core/error.h"
 #include "cohort/core/traceback.h"
@@ -9,6 +11,16 @@ namespace cohort {
 namespace {
 
 std::atomic<bool> filters{true};
+
+Code libtorch_code(const c10::Error& error) {
+  const std::string_view text = error.what_without_backtrace();
+  if (text.find("allocate memory") != std::string_view::npos ||
+      text.find("out of memory") != std::string_view::npos) {
+    return Code::kResourceExhausted;
+  }
+  const bool is_missing = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr;
+  return is_missing ? Code::kUnimplemented : Code::kInvalidArgument;
+}
 
 }  // namespace
 
@@ -22,22 +34,24 @@ bool is_traceback_filtering_enabled() { return filters; }
 
 namespace internal {
 
+// error.cc calls it where it is linked: a program without libtorch meets none of its errors.
+std::optional<ErrorRecord> record_libtorch_error(const std::exception& error);
+std::optional<ErrorRecord> record_libtorch_error(const std::exception& error) {
+  const auto* const of_libtorch = dynamic_cast<const c10::Error*>(&error);
+  if (of_libtorch == nullptr) return std::nullopt;
+  return ErrorRecord{libtorch_code(*of_libtorch), libtorch_message(*of_libtorch)};
+}
+
 std::string libtorch_message(const c10::Error& error) {
-  return filters ? error.what_without_backtrace() : error.what();
+  if (!filters) return error.what();
+  // An operation that a backend lacks lists those that have it, after an empty line: 30 lines.
+  const std::string_view text = error.what_without_backtrace();
+  return std::string(text.substr(0, text.find("\n\n")));
 }
 
 void throw_libtorch_error(const c10::Error& error, const std::string& context) {
   const std::string own = libtorch_message(error);
-  const std::string message = context.empty() ? own : context + ": " + own;
-  const std::string_view text = error.what_without_backtrace();
-  if (text.find("allocate memory") != std::string_view::npos ||
-      text.find("out of memory") != std::string_view::npos) {
-    throw ResourceExhaustedError(message);
-  }
-  if (dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr) {
-    throw UnimplementedError(message);
-  }
-  throw InvalidArgumentError(message);
+  throw_error(libtorch_code(error), context.empty() ? own : context + ": " + own);
 }
 
 void throw_libtorch_error(const std::runtime_error& error, const std::string& context) {

@@ -8,8 +8,6 @@
 #include <ATen/ops/matmul.h>
 #include <torch/version.h>
 
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -17,6 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/fingerprint.h"
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -43,9 +42,7 @@ std::string hash_of_kernels() {
   add(at::matmul(numbers(31 * 67).view({31, 67}), numbers(67 * 17).view({67, 17})));
   add(at::conv2d(numbers(2 * 3 * 12 * 12).view({2, 3, 12, 12}),
                  numbers(5 * 3 * 3 * 3).view({5, 3, 3, 3})));
-  char text[17];
-  std::snprintf(text, sizeof text, "%016" PRIx64, fingerprint64(bytes));
-  return text;
+  return hex_digits(fingerprint64(bytes), 16);
 }
 
 }  // namespace

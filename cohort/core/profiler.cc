@@ -12,6 +12,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/phase.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -147,11 +148,7 @@ double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-std::string format(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof(text), pattern, value);
-  return text;
-}
+std::string thousandths(double value) { return internal::fixed_digits(value, 3); }
 
 std::string padded(const std::string& text, size_t width) {
   std::string line(width - std::min(width, text.size()), ' ');
@@ -203,13 +200,13 @@ std::string Profile::table() const {
     text += padded(thread.name, 16);
     double rest = milliseconds(wall);
     for (const auto time : thread.time) {
-      text += padded(format("%.3f", milliseconds(time) / count), kWidth);
+      text += padded(thousandths(milliseconds(time) / count), kWidth);
       rest -= milliseconds(time);
     }
-    text += padded(format("%.3f", rest / count), kWidth) + '\n';
+    text += padded(thousandths(rest / count), kWidth) + '\n';
   }
   return text +
-         internal::str(steps, " steps of ", format("%.3f", milliseconds(wall) / count), " ms\n");
+         internal::str(steps, " steps of ", thousandths(milliseconds(wall) / count), " ms\n");
 }
 
 void Profile::write_chrome_trace(const std::string& path) const {
@@ -222,8 +219,8 @@ void Profile::write_chrome_trace(const std::string& path) const {
     const auto append = [&](const std::string& name, const auto& event) {
       json += internal::str(separator, "{\"name\":", json_string(name),
                             ",\"ph\":\"X\",\"pid\":1,\"tid\":", t,
-                            ",\"ts\":", format("%.3f", milliseconds(event.begin) * 1e3),
-                            ",\"dur\":", format("%.3f", milliseconds(event.duration) * 1e3), "}");
+                            ",\"ts\":", thousandths(milliseconds(event.begin) * 1e3),
+                            ",\"dur\":", thousandths(milliseconds(event.duration) * 1e3), "}");
     };
     for (const TraceEvent& event : threads[t].events) append(phase_name(event.phase), event);
     for (const TracePart& part : threads[t].parts) append(part.name, part);

@@ -32,7 +32,7 @@ std::string float_str(Float value) {
 
 std::string number_str(float value) { return float_str(value); }
 std::string number_str(double value) { return float_str(value); }
-std::string number_str(int64_t value) { return std::to_string(value); }
+std::string number_str(int64_t value) { return internal::decimal_digits(value); }
 std::string number_str(bool value) { return value ? "true" : "false"; }
 
 // Writes the part of a row-major array from `dimension` on that starts at `next`.

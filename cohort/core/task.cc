@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -44,7 +45,7 @@ void Task::set_for_process(const Task& task) {
                                 " of a cluster and cannot be " + task.to_string() + ", too");
 }
 
-std::string Task::to_string() const { return "/job:" + job_ + "/task:" + std::to_string(index_); }
+std::string Task::to_string() const { return "/job:" + job_ + "/task:" + decimal_digits(index_); }
 
 void throw_of_other_task(const std::string& what, const Task& owner) {
   throw FailedPreconditionError(what + " belongs to " + owner.to_string() +

@@ -3,6 +3,7 @@
 #include <c10/util/StringUtil.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 
@@ -10,7 +11,7 @@ std::string shape_str(at::IntArrayRef shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) {
     if (i > 0) text += ',';
-    text += std::to_string(shape[i]);
+    text += decimal_digits(shape[i]);
   }
   return text + "]";
 }

@@ -17,6 +17,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/process.h"
 #include "cohort/core/task.h"
+#include "cohort/core/text.h"
 
 namespace cohort {
 
@@ -88,7 +89,7 @@ void ThreadPool::State::replace_this_thread(int index) {
 }
 
 void ThreadPool::State::run_tasks(int index) {
-  internal::set_thread_name(name + "/" + std::to_string(index));
+  internal::set_thread_name(name + "/" + internal::decimal_digits(index));
   std::unique_lock lock(mutex);
   while (true) {
     wake.wait(lock, [this] { return stopping || !queue.empty(); });
@@ -109,8 +110,9 @@ void ThreadPool::State::run_one(const std::function<void()>& task, int index) {
   using logging::Level;
   try {
     task();
-  } catch (const std::exception& error) {
-    internal::log(Level::kError, "a task of thread pool '", name, "' failed: ", error.what());
+  } catch (const std::exception&) {
+    internal::log(Level::kError, "a task of thread pool '", name,
+                  "' failed: ", internal::record_error(std::current_exception()).message);
   } catch (...) {
     if (std::current_exception() == nullptr) {
       replace_this_thread(index);

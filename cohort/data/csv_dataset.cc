@@ -1,10 +1,10 @@
 #include "cohort/data/csv_dataset.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/text_stream.h"
 #include "cohort/data/files/csv_columns.h"
 #include "cohort/data/files/record_files.h"
 #include "cohort/data/records/csv.h"
@@ -17,7 +17,7 @@ using data::CsvOptions;
 
 template <class Values>
 std::string spaced(const Values& values) {
-  std::ostringstream out;
+  TextStream out;
   for (const auto& value : values) out << (&value == values.data() ? "" : " ") << value;
   return std::move(out).str();
 }

@@ -4,6 +4,7 @@
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -46,7 +47,7 @@ void DoneTogether::run(const std::string& what, FunctionRef<void()> part) const 
 }
 
 void DoneTogether::tell_end(const std::exception_ptr& error, const StopWait& wait) const {
-  const std::string self = std::to_string(group_.self);
+  const std::string self = decimal_digits(group_.self);
   if (error != nullptr) {
     const std::string failure = str(self, ' ', rpc::encode_error(error));
     until_answered(

@@ -199,7 +199,7 @@ void PreemptionHandlerImpl::wait_and_ask() {
   }
   const Clock::time_point told = Clock::now();
   const milliseconds grace = bounded_wait(config_.grace_period);
-  const std::string note = std::to_string(grace.count());
+  const std::string note = decimal_digits(grace.count());
   if (!ask_until_decided(0, note) || grace.count() == 0 || wait_for_round(1) == nullptr) return;
   if (wait_until(told + grace - kCallsToSpare * average_call())) ask_until_decided(1, note);
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <utility>
 
@@ -24,17 +22,14 @@ namespace {
 // The number with as many digits as it needs: 6 or 9 of a float, 15 or 17 of a double.
 template <class Float>
 std::string shortest(Float value, int digits, int all_digits) {
-  char buffer[40];
-  std::snprintf(buffer, sizeof(buffer), "%.*g", digits, static_cast<double>(value));
-  if (static_cast<Float>(std::strtod(buffer, nullptr)) != value && !std::isnan(value)) {
-    std::snprintf(buffer, sizeof(buffer), "%.*g", all_digits, static_cast<double>(value));
-  }
-  return buffer;
+  std::string text = general_digits(value, digits);
+  if (std::isnan(value) || parse_number<Float>(text) == value) return text;
+  return general_digits(value, all_digits);
 }
 
 std::string element(float value) { return shortest(value, 6, 9); }
 std::string element(double value) { return shortest(value, 15, 17); }
-std::string element(int64_t value) { return std::to_string(value); }
+std::string element(int64_t value) { return decimal_digits(value); }
 std::string element(std::string_view value) { return quoted(value, '"'); }
 
 // Row-major values as TensorFlow's StringFormat writes them.
@@ -114,10 +109,8 @@ std::string tensor_text(const Tensor& tensor, int64_t summarize) {
 std::string scalar_text(const Tensor& scalar) {
   if (scalar.is_complex() || scalar.is_quantized()) return describe(scalar);
   if (scalar.scalar_type() == boolean) return scalar.item<bool>() ? "true" : "false";
-  if (!scalar.is_floating_point()) return std::to_string(scalar.item<int64_t>());
-  std::string text(400, '\0');  // of the largest double
-  text.resize(std::snprintf(text.data(), text.size(), "%f", scalar.item<double>()));
-  return text;
+  if (!scalar.is_floating_point()) return decimal_digits(scalar.item<int64_t>());
+  return fixed_digits(scalar.item<double>(), 6);
 }
 
 std::string list_text(int64_t count, int64_t summarize, FunctionRef<std::string(int64_t)> member) {

@@ -7,7 +7,6 @@
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -15,6 +14,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure.h"
+#include "cohort/core/text_stream.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable.h"
 
@@ -61,9 +61,9 @@ std::string text_to_print(const T& value, const PrintOptions& options) {
   } else {
     static_assert(
         requires(std::ostream & out) { out << value; }, "tf::print of a type without operator<<");
-    std::ostringstream out;
+    TextStream out;
     out << value;
-    return out.str();
+    return std::move(out).str();
   }
 }
 

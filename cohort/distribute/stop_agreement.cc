@@ -216,7 +216,7 @@ bool StopAgreement::ask(const std::string& note) {
     conclude(group_.self, attempt, str(hold->next(), " ", note));
     return true;
   }
-  const std::string self = std::to_string(group_.self), asked = key(attempt, "asked");
+  const std::string self = decimal_digits(group_.self), asked = key(attempt, "asked");
   // It may stand there already: from a call that could not say how the attempt ends.
   const bool is_first = until_answered(for_agreement(group_.patience), [&] {
     return group_.cluster->compare_and_set(asked, std::nullopt, self);
@@ -339,7 +339,7 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
   }
   const StopWait wait = for_agreement(2 * group_.patience);
   const std::string answer_key = key(attempt, str("next/", group_.self));
-  until_answered(wait, [&] { group_.cluster->set(answer_key, std::to_string(hold->next())); });
+  until_answered(wait, [&] { group_.cluster->set(answer_key, decimal_digits(hold->next())); });
   conclude(asker, attempt, decision_of(asker, attempt, wait));
   return is_settled();
 }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <sstream>
 
 #include "cohort/collective/call_fingerprint.h"
 #include "cohort/collective/task_collectives.h"
+#include "cohort/core/text_stream.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {
@@ -32,7 +32,7 @@ uint64_t fingerprint_of(const Variable& variable) {
 
 // The step as text, with as many digits as tell two rates apart.
 std::string text_of(const UpdateStep& step) {
-  std::ostringstream text;
+  TextStream text;
   text.precision(std::numeric_limits<double>::max_digits10);
   const optim::RuleConfig config = step.rule.config();
   text << config.name << " with ";

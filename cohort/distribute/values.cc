@@ -1,18 +1,16 @@
 #include "cohort/distribute/values.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "cohort/core/composite.h"
+#include "cohort/core/text.h"
 
 namespace cohort::distribute {
 
 ReduceOp parse_reduce_op(std::string_view name) {
-  std::string upper(name);
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  if (upper == "SUM") return ReduceOp::SUM;
-  if (upper == "MEAN") return ReduceOp::MEAN;
+  const std::string word = internal::upper(name);
+  if (word == "SUM") return ReduceOp::SUM;
+  if (word == "MEAN") return ReduceOp::MEAN;
   throw InvalidArgumentError(internal::str("reduce op '", name, "'; it must be SUM or MEAN"));
 }
 
@@ -45,7 +43,7 @@ const Tensor& tensor_or_throw(const Structure& member, const std::string& which)
 }  // namespace
 
 const Tensor& tensor_member(const Structure& member, size_t which) {
-  return tensor_or_throw(member, std::to_string(which));
+  return tensor_or_throw(member, internal::decimal_digits(which));
 }
 const Tensor& tensor_member(const Structure& member, std::string_view which) {
   return tensor_or_throw(member, internal::str('"', which, '"'));

@@ -1,7 +1,6 @@
 #include "cohort/keras/backend.h"
 
 #include <atomic>
-#include <cctype>
 #include <map>
 #include <mutex>
 
@@ -23,10 +22,6 @@ KerasContext& context() {
   return context;
 }
 
-bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
-bool is_lower(char c) { return std::islower(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
 }  // namespace
 
 namespace internal {
@@ -39,7 +34,7 @@ std::string to_snake_case(std::string_view name) {
     const bool starts_word =
         i + 1 < name.size() && (is_lower(name[i + 1]) || is_digit(name[i + 1]));
     if (i > 0 && is_upper(name[i]) && (starts_word || is_lower(name[i - 1]))) snake += '_';
-    snake += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+    snake += to_lower(name[i]);
   }
   return snake;
 }

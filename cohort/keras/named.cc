@@ -1,7 +1,6 @@
 #include "cohort/keras/named.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 
 #include "cohort/core/error.h"
@@ -13,10 +12,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   constexpr size_t kEdit = 2;
   const auto cost = [](char x, char y) -> size_t {
     if (x == y) return 0;
-    return std::tolower(static_cast<unsigned char>(x)) ==
-                   std::tolower(static_cast<unsigned char>(y))
-               ? 1
-               : kEdit;
+    return to_lower(x) == to_lower(y) ? 1 : kEdit;
   };
   // Distances of a's beginning to all beginnings of b.
   std::vector<size_t> row(b.size() + 1);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <iomanip>
 #include <iostream>
-#include <sstream>
 
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/keras/model.h"
 
 namespace cohort::keras {
@@ -38,7 +38,7 @@ std::string shape_text(const TensorSpec& spec) {
   std::string text;
   for (const int64_t size : *spec.shape()) {
     text += text.empty() ? "" : ", ";
-    text += size == kUnknownDim ? "None" : std::to_string(size);
+    text += size == kUnknownDim ? "None" : internal::decimal_digits(size);
   }
   return spec.shape()->size() == 1 ? "(" + text + ",)" : "(" + text + ")";
 }
@@ -76,10 +76,8 @@ std::string total_line(const char* what, const Size& size) {
     amount /= 1024;
     ++unit;
   }
-  std::ostringstream line;
-  line << what << " params: " << size.count << " (" << std::fixed << std::setprecision(2) << amount
-       << ' ' << kUnits[unit] << ")\n";
-  return line.str();
+  return internal::str(what, " params: ", size.count, " (", internal::fixed_digits(amount, 2), ' ',
+                       kUnits[unit], ")\n");
 }
 
 }  // namespace
@@ -102,7 +100,7 @@ std::string Model::summary_text() const {
     const layers::Layer& layer = *children()[i].layer;
     if (i > 0) text += std::string(kWidth, ' ') + '\n';
     text += format_row({layer.name() + " (" + layer.class_name() + ")", output_text(layer),
-                        std::to_string(layer.count_params())});
+                        internal::decimal_digits(layer.count_params())});
   }
   text += thick + '\n';
   text += total_line("Total", size_of(variables()));

@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <deque>
 #include <list>
 #include <mutex>
@@ -24,6 +23,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/text.h"
 
 namespace cohort::testing {
 namespace {
@@ -72,7 +72,7 @@ class FlakyProxy::Impl {
     if (!listener_.valid() || !wake_.valid() || ::bind(listener_.get(), raw, size) != 0 ||
         ::listen(listener_.get(), 128) != 0 || ::getsockname(listener_.get(), raw, &size) != 0) {
       throw ResourceExhaustedError(
-          str("FlakyProxy: cannot listen on 127.0.0.1: ", std::strerror(errno)));
+          str("FlakyProxy: cannot listen on 127.0.0.1: ", internal::errno_text(errno)));
     }
     address_ = str("127.0.0.1:", ntohs(own.sin_port));
     thread_ = std::thread([this] { serve(); });

@@ -12,6 +12,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -53,7 +54,7 @@ class FileWatch {
   explicit FileWatch(const std::string& path)
       : inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
     if (!inotify_.valid() || ::inotify_add_watch(inotify_.get(), path.c_str(), IN_MODIFY) < 0) {
-      throw ResourceExhaustedError(str("cannot watch ", path, ": ", std::strerror(errno)));
+      throw ResourceExhaustedError(str("cannot watch ", path, ": ", errno_text(errno)));
     }
   }
   int fd() const { return inotify_.get(); }

@@ -4,16 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <ostream>
 #include <set>
 
+#include "cohort/core/text.h"
 #include "cohort/testing/free_ports.h"
 #include "cohort/testing/log_file.h"
 #include "cohort/testing/task_process.h"
@@ -29,8 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPortOfOwnHosts = 2222;
 
 bool is_job_name(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '_' || c == '-';
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return internal::is_letter(c) || internal::is_digit(c) || c == '_' || c == '-';
   });
 }
 
@@ -199,12 +198,12 @@ class MultiProcessRunner::Impl {
       std::filesystem::create_directories(log_directory_, error);
       if (!error) return;
       throw InvalidArgumentError(str("MultiProcessOptions.log_directory '", options_.log_directory,
-                                     "' cannot be made: ", error.message()));
+                                     "' cannot be made: ", internal::errno_text(error.value())));
     }
     std::string pattern = std::filesystem::temp_directory_path(error) / "cohort_tasks_XXXXXX";
     if (error || !::mkdtemp(pattern.data())) {
       throw ResourceExhaustedError(
-          str("cannot make the temporary folder ", pattern, ": ", std::strerror(errno)));
+          str("cannot make the temporary folder ", pattern, ": ", internal::errno_text(errno)));
     }
     log_directory_ = pattern;
     owns_log_directory_ = true;

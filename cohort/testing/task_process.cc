@@ -5,9 +5,9 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
+#include "cohort/core/text.h"
 #include "cohort/testing/log_file.h"
 #include "cohort/testing/task_report.h"
 
@@ -19,7 +19,7 @@ constexpr int kTailLines = 50;
 UniqueFd open_log(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (fd.valid()) return fd;
-  const std::string message = str("cannot open the log ", path, ": ", std::strerror(errno));
+  const std::string message = str("cannot open the log ", path, ": ", errno_text(errno));
   if (errno == ENOENT || errno == ENOTDIR) throw NotFoundError(message);
   if (errno == EACCES || errno == EPERM) throw PermissionDeniedError(message);
   throw ResourceExhaustedError(message);
@@ -32,8 +32,7 @@ TaskProcess::TaskProcess(TaskSetup setup) : setup_(std::move(setup)) {}
 void TaskProcess::start() {
   std::array<int, 2> ends;
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw ResourceExhaustedError(
-        str("cannot make a pipe for ", name(), ": ", std::strerror(errno)));
+    throw ResourceExhaustedError(str("cannot make a pipe for ", name(), ": ", errno_text(errno)));
   }
   UniqueFd read_end(ends[0]);
   const UniqueFd write_end(ends[1]);

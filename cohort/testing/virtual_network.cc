@@ -8,14 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "cohort/cluster/launch/child_process.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/text.h"
 
 namespace cohort::testing {
 namespace {
@@ -36,23 +35,21 @@ UniqueFd make_namespace() {
   maker.join();
   if (fd.valid()) return fd;
   const std::string message =
-      str("VirtualNetwork: cannot make a network namespace: ", std::strerror(error));
+      str("VirtualNetwork: cannot make a network namespace: ", internal::errno_text(error));
   if (error == EPERM) throw PermissionDeniedError(message + "; it needs root");
   throw ResourceExhaustedError(message);
 }
 
-std::vector<std::string> words(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> list;
-  for (std::string word; in >> word;) list.push_back(word);
-  return list;
+std::vector<std::string> words(std::string_view line) {
+  const std::vector<std::string_view> found = internal::split_words(line);
+  return {found.begin(), found.end()};
 }
 
 // Runs a command of iproute2's within a namespace, and waits for its end: they take milliseconds.
 void run(const UniqueFd& network, const std::string& program, const std::string& arguments) {
   std::array<int, 2> ends;
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw ResourceExhaustedError(str("cannot make a pipe: ", std::strerror(errno)));
+    throw ResourceExhaustedError(str("cannot make a pipe: ", internal::errno_text(errno)));
   }
   const UniqueFd out(ends[0]);
   UniqueFd in(ends[1]);

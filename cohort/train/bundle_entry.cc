@@ -1,8 +1,7 @@
 #include "cohort/train/bundle_entry.h"
 
-#include <cstdio>
-
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/core/wire.h"
 #include "cohort/train/ordered_code.h"
 
@@ -22,14 +21,22 @@ struct TypeInfo {
   const char* name;
 };
 constexpr TypeInfo kTypes[] = {
-    {BundleType::kFloat32, 4, "float32"},      {BundleType::kFloat64, 8, "float64"},
-    {BundleType::kInt32, 4, "int32"},          {BundleType::kUint8, 1, "uint8"},
-    {BundleType::kInt16, 2, "int16"},          {BundleType::kInt8, 1, "int8"},
-    {BundleType::kString, 0, "string"},        {BundleType::kComplex64, 8, "complex64"},
-    {BundleType::kInt64, 8, "int64"},          {BundleType::kBool, 1, "bool"},
-    {BundleType::kBfloat16, 2, "bfloat16"},    {BundleType::kUint16, 2, "uint16"},
-    {BundleType::kComplex128, 16, "complex128"}, {BundleType::kFloat16, 2, "float16"},
-    {BundleType::kUint32, 4, "uint32"},        {BundleType::kUint64, 8, "uint64"},
+    {BundleType::kFloat32, 4, "float32"},
+    {BundleType::kFloat64, 8, "float64"},
+    {BundleType::kInt32, 4, "int32"},
+    {BundleType::kUint8, 1, "uint8"},
+    {BundleType::kInt16, 2, "int16"},
+    {BundleType::kInt8, 1, "int8"},
+    {BundleType::kString, 0, "string"},
+    {BundleType::kComplex64, 8, "complex64"},
+    {BundleType::kInt64, 8, "int64"},
+    {BundleType::kBool, 1, "bool"},
+    {BundleType::kBfloat16, 2, "bfloat16"},
+    {BundleType::kUint16, 2, "uint16"},
+    {BundleType::kComplex128, 16, "complex128"},
+    {BundleType::kFloat16, 2, "float16"},
+    {BundleType::kUint32, 4, "uint32"},
+    {BundleType::kUint64, 8, "uint64"},
 };
 
 const TypeInfo* find_type(BundleType type) {
@@ -126,17 +133,27 @@ BundleEntry parse_bundle_entry(std::string_view bytes, std::string_view name,
   WireReader reader(bytes, what);
   while (reader.next()) {
     switch (reader.field()) {
-      case 1: entry.type = static_cast<BundleType>(reader.varint()); break;
-      case 2: entry.shape = parse_shape(reader.bytes(), what); break;
+      case 1:
+        entry.type = static_cast<BundleType>(reader.varint());
+        break;
+      case 2:
+        entry.shape = parse_shape(reader.bytes(), what);
+        break;
       case 3: {
         const uint64_t shard = reader.varint();
         if (shard >= kMostShards) reader.fail(str("shard ", shard, " is out of range"));
         entry.shard = static_cast<uint32_t>(shard);
         break;
       }
-      case 4: entry.offset = reader.varint(); break;
-      case 5: entry.size = reader.varint(); break;
-      case 6: entry.crc = reader.fixed32(); break;
+      case 4:
+        entry.offset = reader.varint();
+        break;
+      case 5:
+        entry.size = reader.varint();
+        break;
+      case 6:
+        entry.crc = reader.fixed32();
+        break;
       case 7: {
         train::TensorSlice slice = parse_slice(reader.bytes(), what);
         std::string key = slice_key(name, slice);
@@ -208,18 +225,13 @@ uint32_t parse_bundle_header(std::string_view bytes, const std::string& file) {
 }
 
 std::string format_bundle_header(uint32_t num_shards) {
-  return WireWriter()
-      .varint(1, num_shards)
-      .bytes(3, WireWriter().varint(1, kVersion).str())
-      .str();
+  return WireWriter().varint(1, num_shards).bytes(3, WireWriter().varint(1, kVersion).str()).str();
 }
 
 std::string bundle_index_path(std::string_view prefix) { return std::string(prefix) + ".index"; }
 
 std::string bundle_data_path(std::string_view prefix, uint32_t shard, uint32_t num_shards) {
-  char suffix[32];
-  std::snprintf(suffix, sizeof(suffix), ".data-%05u-of-%05u", shard, num_shards);
-  return std::string(prefix) + suffix;
+  return str(prefix, ".data-", with_zeros(shard, 5), "-of-", with_zeros(num_shards, 5));
 }
 
 }  // namespace cohort::internal

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <ctime>
+#include <chrono>
 #include <filesystem>
 #include <map>
 
@@ -12,6 +12,7 @@
 #include "cohort/core/files/temporary_files.h"
 #include "cohort/core/host/host_name.h"
 #include "cohort/core/text.h"
+#include "cohort/core/utc_text.h"
 
 namespace cohort::internal {
 namespace {
@@ -20,12 +21,8 @@ constexpr std::string_view kLockName = ".cohort-writer.lock";
 
 // Describes the holder of a lock for those who find it held.
 std::string describe_this_process() {
-  char time[32] = "";
-  const std::time_t now = std::time(nullptr);
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  std::strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return str("process ", getpid(), " on ", host_name(), " since ", time, "\n");
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  return str("process ", getpid(), " on ", host_name(), " since ", utc_text(now), "\n");
 }
 
 // The directories that this process writes to.

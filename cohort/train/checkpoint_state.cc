@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
@@ -20,21 +19,16 @@ constexpr std::string_view kTimestamps = "all_model_checkpoint_timestamps";
 constexpr std::string_view kLastPreserved = "last_preserved_timestamp";
 
 std::string checksum_line(std::string_view body) {
-  std::array<char, 32> line;
-  const int length = std::snprintf(line.data(), line.size(), "# crc32c: 0x%08x", crc32c(body));
-  return {line.data(), static_cast<size_t>(length)};
+  return str("# crc32c: 0x", hex_digits(crc32c(body), 8));
 }
 
-// What a double is read from again, whatever the locale.
+// What a double is read from again.
 std::string digits(double value) {
   if (!std::isfinite(value)) {
     throw InvalidArgumentError(
         str("a checkpoint state's timestamp is ", value, "; it must be a finite number"));
   }
-  std::array<char, 32> text;
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 17);
-  return {text.data(), end.ptr};
+  return general_digits(value, 17);
 }
 
 void check_path(const std::string& path) {

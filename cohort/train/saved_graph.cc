@@ -157,7 +157,7 @@ class PartitionedSlots {
       const auto part = first_of_.find(node);
       if (part != first_of_.end() && !seen.insert(part->second).second) continue;
       children.push_back(
-          {std::to_string(children.size()), part == first_of_.end() ? node : part->second});
+          {decimal_digits(children.size()), part == first_of_.end() ? node : part->second});
     }
     list.children = std::move(children);
   }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kMostShown = 40;  // bytes of a file in an error's text
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool starts_word(char c) { return is_letter(c) || c == '_'; }
+bool is_word(char c) { return starts_word(c) || is_digit(c); }
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 int digit_value(char c) {
@@ -41,8 +41,8 @@ class Reader {
  private:
   void read_field() {
     TextProtoField field;
-    if (!is_letter(rest_[0])) fail("a field's name was expected");
-    field.name = take_while([](char c) { return is_letter(c) || is_digit(c); });
+    if (!starts_word(rest_[0])) fail("a field's name was expected");
+    field.name = take_while(is_word);
     skip_space();
     if (!next_is(':')) fail("':' was expected after " + quoted(shown(field.name)));
     take();
@@ -69,13 +69,13 @@ class Reader {
     if (first == '"' || first == '\'') {
       field.kind = TextProtoField::Kind::kString;
       for (; next_is('"') || next_is('\''); skip_space()) read_string(field.value);
-    } else if (is_letter(first)) {
+    } else if (starts_word(first)) {
       field.kind = TextProtoField::Kind::kWord;
-      field.value = take_while([](char c) { return is_letter(c) || is_digit(c); });
+      field.value = take_while(is_word);
     } else if (is_digit(first) || first == '-' || first == '.') {
       field.kind = TextProtoField::Kind::kNumber;
-      field.value = take_while(
-          [](char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '+' || c == '-'; });
+      field.value =
+          take_while([](char c) { return is_word(c) || c == '.' || c == '+' || c == '-'; });
     } else {
       fail("a value was expected");
     }

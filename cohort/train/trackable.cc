@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/train/checkpoint_restore.h"
 #include "cohort/train/pending_value.h"
 #include "cohort/train/remote_values.h"
@@ -38,7 +39,7 @@ std::shared_ptr<internal::PendingValue> Trackable::pending_value(std::string_vie
 }
 
 void TrackableList::add(Trackable& object, std::shared_ptr<Trackable> owner) {
-  const std::string name = std::to_string(objects_.size());
+  const std::string name = internal::decimal_digits(objects_.size());
   objects_.emplace_back(&object, std::move(owner));
   child_appeared(name, object);
 }
@@ -46,7 +47,7 @@ void TrackableList::add(Trackable& object, std::shared_ptr<Trackable> owner) {
 std::vector<TrackableChild> TrackableList::checkpoint_children() {
   std::vector<TrackableChild> children;
   for (const auto& [object, owner] : objects_) {
-    children.push_back({std::to_string(children.size()), object});
+    children.push_back({internal::decimal_digits(children.size()), object});
   }
   return children;
 }

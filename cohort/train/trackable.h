@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/core/string_tensor.h"
@@ -172,7 +173,7 @@ class COHORT_API TrackableList : public Trackable {
   // See Trackable; of the object that will be number `index`.
   std::shared_ptr<internal::PendingValue> pending_value(size_t index, at::IntArrayRef shape,
                                                         DType dtype) const {
-    return Trackable::pending_value(std::to_string(index), shape, dtype);
+    return Trackable::pending_value(internal::str(index), shape, dtype);
   }
   // Removes the elements from number `size` on.
   void truncate(size_t size) { objects_.resize(std::min(size, objects_.size())); }

@@ -12,6 +12,7 @@ import examples_in_comments
 import exports
 import includes
 import layers
+import locale_text
 import strategy_names
 import torch_diff
 import waits
@@ -68,6 +69,26 @@ class PlantedOffences(unittest.TestCase):
         self.assertEqual(torch_diff.check(self.root), [])
         self.write("docs/fit.md", "nothing")
         self.assert_offence(torch_diff.check(self.root), "shows no difference")
+
+    def test_text_that_depends_on_the_locale(self):
+        for call in ("std::snprintf(text, 9, \"%f\", x)", "std::ostringstream out", "strtod(text, nullptr)",
+                     "std::stod(text)", "std::to_string(x)", "std::transform(a, b, c, ::tolower)",
+                     "std::isalpha(c)", "static const std::regex form(\"x\")", "std::strftime(t, 9, \"%a\", &tm)",
+                     "std::ofstream(path) << 1000", "std::format(\"{:L}\", x)", "sscanf(text, \"%f\", &x)",
+                     "::fnmatch(pattern, name, 0)", "std::strerror(errno)", "ec.message()",
+                     "std::locale::global(l)", "strcoll(a, b)", "std::put_time(&tm, \"%c\")"):
+            for folder in ("cohort/core", "tools"):
+                self.write("tools/a.cc", "")
+                self.write(f"{folder}/a.cc", f"// snprintf is not used here\nvoid f() {{ {call}; }}\n")
+                self.assert_offence(locale_text.check(self.root), f"{folder}/a.cc:2", "locale")
+                self.write(f"{folder}/a.cc", "")
+
+    def test_text_of_tests_and_beneath_the_classic_locale(self):
+        self.write("cohort/core/a_test.cc", "std::ostringstream out;\n")
+        self.write("cohort/core/testing_a.h", "std::to_string(1);\n")
+        self.write("cohort/core/glob.cc", "const ClassicLocale classic;\nfnmatch(a, b, 0);\n")
+        self.write("cohort/core/b.cc", "my_printf(1); is_digit(c); decimal_digits(1); error.message;\n")
+        self.assertEqual(locale_text.check(self.root), [])
 
     def test_include_among_folders_of_one_rank(self):
         self.write("cohort/cluster/spec.h", "")

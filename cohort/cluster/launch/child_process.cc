@@ -16,6 +16,7 @@
 
 #include "cohort/cluster/launch/process_group.h"
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -103,13 +104,13 @@ UniqueFd out_of_the_way(int fd) {
   if (fd < 0) return UniqueFd();
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kExtraFd + 1));
   if (!copy.valid()) {
-    throw ResourceExhaustedError(str("cannot copy a descriptor: ", std::strerror(errno)));
+    throw ResourceExhaustedError(str("cannot copy a descriptor: ", errno_text(errno)));
   }
   return copy;
 }
 
 [[noreturn]] void throw_spawn_error(int error, const std::string& program) {
-  const std::string message = str("cannot start '", program, "': ", std::strerror(error));
+  const std::string message = str("cannot start '", program, "': ", errno_text(error));
   if (error == E2BIG || error == EINVAL) throw InvalidArgumentError(message);
   if (error == ENOENT || error == ENOTDIR) throw NotFoundError(message);
   if (error == EACCES || error == EPERM || error == ENOEXEC) throw PermissionDeniedError(message);
@@ -164,7 +165,7 @@ std::string describe(const ExitStatus& status) {
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (::access(name.c_str(), F_OK) != 0) {
-      throw NotFoundError(str("there is no program '", name, "': ", std::strerror(errno)));
+      throw NotFoundError(str("there is no program '", name, "': ", errno_text(errno)));
     }
     if (!is_executable(name)) {
       throw PermissionDeniedError(str("'", name, "' is no file that can be executed"));

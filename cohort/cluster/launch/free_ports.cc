@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 
@@ -35,7 +36,7 @@ FreePorts pick_free_ports(int count) {
   }
   FreePorts ports;
   for (int i = 0; i < count; ++i) {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int socket = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)).release();
     if (socket >= 0) ports.sockets_.push_back(socket);
     const int on = 1;
     sockaddr_in address{};
@@ -46,7 +47,7 @@ FreePorts pick_free_ports(int count) {
     if (socket < 0 || ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
         ::bind(socket, raw, size) != 0 || ::getsockname(socket, raw, &size) != 0) {
       throw ResourceExhaustedError(str("cannot bind port number ", i + 1, " of ", count,
-                                       " on 127.0.0.1: ", std::strerror(errno)));
+                                       " on 127.0.0.1: ", errno_text(errno)));
     }
     ports.ports_.push_back(ntohs(address.sin_port));
   }

@@ -8,14 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <iomanip>
 #include <memory>
 #include <ostream>
-#include <sstream>
 
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/core/text_stream.h"
 
 namespace cohort::internal {
 namespace {
@@ -45,7 +45,7 @@ class SignalSource {
     fd_ = UniqueFd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
     if (!fd_.valid()) {
       ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-      throw ResourceExhaustedError(str("cannot make a signalfd: ", std::strerror(errno)));
+      throw ResourceExhaustedError(str("cannot make a signalfd: ", errno_text(errno)));
     }
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
@@ -113,9 +113,9 @@ class Job {
     }
     const LaunchResult done = result();
     if (options_.summary) {
-      std::ostringstream summary;
+      TextStream summary;
       print_summary(done, summary);
-      err_->add(summary.str());
+      err_->add(std::move(summary).str());
     }
     write_rest();
     return done;
@@ -395,7 +395,7 @@ void print_summary(const LaunchResult& result, std::ostream& out) {
   for (const TaskSummary& task : result.tasks) {
     std::string how = "-";
     if (task.status && task.status->signal) how = signal_name(*task.status->signal);
-    if (task.status && task.status->exit_code) how = std::to_string(*task.status->exit_code);
+    if (task.status && task.status->exit_code) how = str(*task.status->exit_code);
     if (task.status && !task.status->signal && !task.status->exit_code) how = "unknown";
     out << std::left << std::setw(label_width) << str(task.id.job, ":", task.id.index) << "  "
         << std::setw(8) << how << std::right << std::setw(9) << std::fixed << std::setprecision(1)

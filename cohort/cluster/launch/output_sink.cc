@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -22,9 +22,11 @@ constexpr size_t kSmallWrite = 256;
 
 // O_NONBLOCK belongs to the open file, which other processes (the shell) share; so this one gets an
 // open file of its own. Invalid where there can be none: a regular file (whose position would be lost,
-// and which never blocks), a socket, another user's terminal.
+// and which never blocks), a socket, another user's terminal, what is open to be
+// read alone (as stands in for a closed one: unique_fd.h).
 UniqueFd reopened(int fd) {
   struct stat status {};
+  if ((::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) return UniqueFd();
   if (::fstat(fd, &status) != 0 || !(S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode))) {
     return UniqueFd();
   }
@@ -78,7 +80,7 @@ void OutputSink::on_error(int error) {
   lost_ = error == EPIPE;
   if (lost_ || std::exchange(is_failing_, true)) return;
   log(logging::Level::kError,
-      "output of the tasks cannot be written, and is lost until it can: ", std::strerror(error));
+      "output of the tasks cannot be written, and is lost until it can: ", errno_text(error));
 }
 
 bool is_same_file(int a, int b) {

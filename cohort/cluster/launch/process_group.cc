@@ -2,12 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
+
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 
 bool group_lives(pid_t group) {
+  const std::string its_number = decimal_digits(group);
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
@@ -18,12 +20,9 @@ bool group_lives(pid_t group) {
     std::getline(file, line);  // "4711 (a name) S 1 4711 ...", and a name may hold anything
     const size_t name_end = line.rfind(')');
     if (name_end == std::string::npos) continue;  // it has ended meanwhile
-    std::istringstream fields(line.substr(name_end + 1));
-    char state = 'X';
-    pid_t parent = 0;
-    pid_t its_group = 0;
-    if (fields >> state >> parent >> its_group && its_group == group && state != 'Z' &&
-        state != 'X') {
+    const std::vector<std::string_view> fields =  // its state, parent, group ...
+        split_words(std::string_view(line).substr(name_end + 1));
+    if (fields.size() > 2 && fields[2] == its_number && fields[0] != "Z" && fields[0] != "X") {
       return true;
     }
   }

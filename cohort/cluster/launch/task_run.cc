@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -33,7 +33,7 @@ std::pair<UniqueFd, UniqueFd> make_pipe(const PlannedTask& task) {
   std::array<int, 2> ends;
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw ResourceExhaustedError(
-        str("cannot make a pipe for ", task.label(), ": ", std::strerror(errno)));
+        str("cannot make a pipe for ", task.label(), ": ", errno_text(errno)));
   }
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return {UniqueFd(ends[1]), UniqueFd(ends[0])};

@@ -6,6 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal::membership {
 namespace {
@@ -31,7 +32,7 @@ std::string label(std::string_view name, std::string_view value) {
 }
 
 std::string labels_of(const TaskId& task) {
-  return label("job", task.job) + ',' + label("index", std::to_string(task.index));
+  return label("job", task.job) + ',' + label("index", decimal_digits(task.index));
 }
 
 std::string head(std::string_view name, std::string_view type, std::string_view help) {

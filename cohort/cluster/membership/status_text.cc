@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "cohort/cluster/membership/limits.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/core/utc_text.h"
 
 namespace cohort::internal::membership {
 namespace {
@@ -27,16 +27,12 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 // "0.4 s", "12 s", "5 min", "3 h", "2 days".
 std::string age_text(Duration age) {
   const double value = seconds(age);
-  char text[32];
-  const auto print = [&](const char* form, double number) {
-    std::snprintf(text, sizeof text, form, number);
-    return std::string(text);
-  };
-  if (value < 10) return print("%.1f s", value);
-  if (value < 120) return print("%.0f s", std::floor(value));
-  if (value < 120 * 60) return print("%.0f min", std::floor(value / 60));
-  if (value < 48 * 3600) return print("%.0f h", std::floor(value / 3600));
-  return print("%.0f days", std::floor(value / 86400));
+  const auto whole = [value](double unit) { return fixed_digits(std::floor(value / unit), 0); };
+  if (value < 10) return fixed_digits(value, 1) + " s";
+  if (value < 120) return whole(1) + " s";
+  if (value < 120 * 60) return whole(60) + " min";
+  if (value < 48 * 3600) return whole(3600) + " h";
+  return whole(86400) + " days";
 }
 
 std::string ago(const std::optional<Duration>& age) {
@@ -54,9 +50,7 @@ std::string shown(std::string_view text) {
 std::string figures_text(const Figures& figures) {
   std::string text;
   for (const auto& [name, value] : figures) {
-    char number[32];
-    std::snprintf(number, sizeof number, "%.6g", value);
-    text += (text.empty() ? "" : ", ") + shown(name) + " " + number;
+    text += (text.empty() ? "" : ", ") + shown(name) + " " + general_digits(value, 6);
   }
   return text;
 }
@@ -118,25 +112,15 @@ std::string line_of(const Row& row, const std::array<size_t, 7>& widths, bool co
   return line + '\n';
 }
 
-// "2026-11-22T23:46:52.250Z".
-std::string utc_text(system_clock::time_point time) {
-  const std::time_t whole = system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
-  const auto fraction = time - std::chrono::floor<std::chrono::seconds>(time);
-  std::tm parts{};
-  ::gmtime_r(&whole, &parts);
-  char day[32];
-  std::strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
-  char text[48];
-  std::snprintf(text, sizeof text, "%s.%03dZ", day,
-                static_cast<int>(fraction / std::chrono::milliseconds(1)));
-  return text;
+std::string date_text(system_clock::time_point time) {
+  return utc_text(std::chrono::floor<std::chrono::milliseconds>(time));
 }
 
 Json seconds_json(const std::optional<Duration>& age) { return age ? Json(seconds(*age)) : Json(); }
 
 Json since_json(const ClusterStatus& status, const std::optional<Duration>& age) {
   if (!age) return {};
-  return utc_text(status.time - std::chrono::duration_cast<system_clock::duration>(*age));
+  return date_text(status.time - std::chrono::duration_cast<system_clock::duration>(*age));
 }
 
 Json incarnation_json(uint64_t incarnation) {
@@ -192,7 +176,7 @@ std::string status_json(const ClusterStatus& status, int indent) {
   Json tasks = Json::array();
   for (const Member& member : view.members) tasks.push_back(member_json(status, member));
   const Json json = {
-      {"time", utc_text(status.time)},
+      {"time", date_text(status.time)},
       {"coordinator",
        {{"task", to_string(status.coordinator)},
         {"address", status.address},

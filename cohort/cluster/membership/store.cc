@@ -37,7 +37,7 @@ int64_t Store::add(const Session& session, const StoreRequest& request) {
     throw OutOfRangeError(str("add: the value of key ", shown_key(request.key), " plus ",
                               request.delta, " does not fit 64 bits"));
   }
-  put(session, request, std::to_string(sum));
+  put(session, request, decimal_digits(sum));
   return sum;
 }
 

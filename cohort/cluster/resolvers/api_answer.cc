@@ -49,8 +49,6 @@ std::string message_in(std::string_view source, const std::string& body) {
   return body;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Takes the digits off, without zeros before them.
 std::string_view take_number(std::string_view& text) {
   const auto length = static_cast<size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());

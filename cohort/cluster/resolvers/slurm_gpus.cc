@@ -70,7 +70,7 @@ Names devices_of_host(const GpuRequest& request, const Names& visible,
   }
   if (count <= static_cast<int>(visible.size())) return {visible.begin(), visible.begin() + count};
   Names names;
-  for (int number = 0; number < count; ++number) names.push_back(std::to_string(number));
+  for (int number = 0; number < count; ++number) names.push_back(decimal_digits(number));
   return names;
 }
 

@@ -15,7 +15,6 @@ constexpr size_t kMostHosts = 65536;
 
 // Whole and without a sign; at most nine digits, so that it fits.
 std::optional<int> parse_digits(std::string_view text) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (text.empty() || text.size() > 9 || !std::ranges::all_of(text, is_digit)) return std::nullopt;
   return parse_number<int32_t>(text);
 }
@@ -109,7 +108,7 @@ class Nodelist {
       if (*last < *first) fail(str("the range ", range, " goes down"));
       check_size(result.size() + static_cast<size_t>(*last - *first) + 1);
       for (int number = *first; number <= *last; ++number) {
-        std::string digits = std::to_string(number);
+        std::string digits = decimal_digits(number);
         if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
         result.push_back(std::move(digits));
       }

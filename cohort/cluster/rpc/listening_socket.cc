@@ -9,12 +9,11 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 
+#include "cohort/core/classic_locale.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 
@@ -33,8 +32,9 @@ AddressList resolve(const std::string& host, int port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  const int error = ::getaddrinfo(host.c_str(), decimal_digits(port).c_str(), &hints, &found);
   if (error != 0) {
+    const ClassicLocale classic;  // else the reason is translated
     throw UnavailableError(str("the name of host ", quoted(host), " is not known (",
                                ::gai_strerror(error), "); the system's resolver was asked"));
   }
@@ -54,7 +54,7 @@ AddressList resolve(const std::string& host, int port) {
         "cannot listen at ", where, ": it is no address of this host. Run the task on the host ",
         "that its cluster spec names, or give the address to bind to (bind_address)"));
   }
-  throw FailedPreconditionError(str("cannot listen at ", where, ": ", std::strerror(error)));
+  throw FailedPreconditionError(str("cannot listen at ", where, ": ", errno_text(error)));
 }
 
 SocketAddress describe(const sockaddr_storage& address) {
@@ -71,18 +71,16 @@ SocketAddress describe(const sockaddr_storage& address) {
 
 // The number of the socket that listens at `port`, as /proc/net/tcp and tcp6 have it.
 std::string listening_inode(int port) {
+  const std::string its_port = ":" + upper(hex_digits(static_cast<uint64_t>(port), 4));
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     std::ifstream lines(table);
     std::string line;
     std::getline(lines, line);  // the head
     while (std::getline(lines, line)) {
-      std::istringstream words(line);
-      std::string number, local, remote, state, queues, timer, retries, uid, timeout, inode;
-      words >> number >> local >> remote >> state >> queues >> timer >> retries >> uid >> timeout >>
-          inode;
-      const size_t colon = local.rfind(':');
-      if (state != "0A" || colon == std::string::npos) continue;
-      if (std::strtol(local.c_str() + colon + 1, nullptr, 16) == port) return inode;
+      // number, local, remote, state, queues, timer, retries, uid, timeout, inode
+      const std::vector<std::string_view> words = split_words(line);
+      if (words.size() < 10 || words[3] != "0A") continue;
+      if (words[1].ends_with(its_port)) return std::string(words[9]);
     }
   }
   return "";
@@ -160,7 +158,7 @@ std::string port_owner(int port) {
     std::string name;
     std::getline(std::ifstream(process.path() / "comm"), name);
     return str("process ", pid, " (", name, ")",
-               pid == std::to_string(::getpid()) ? ", this one" : "");
+               pid == decimal_digits(::getpid()) ? ", this one" : "");
   }
   return "another user's process";
 }
@@ -181,7 +179,7 @@ std::string local_host_towards(const std::string& address) {
       return describe(from).host;
     }
   }
-  throw UnavailableError(str("no way from this host to ", address, ": ", std::strerror(errno)));
+  throw UnavailableError(str("no way from this host to ", address, ": ", errno_text(errno)));
 }
 
 std::string host_and_port(const std::string& host, int port) {

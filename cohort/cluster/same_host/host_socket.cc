@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/host/unix_socket.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/start_thread.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -328,7 +328,7 @@ bool HostSocket::check_received(ssize_t got) {
   if (got == 0) {
     end(kClosed);
   } else if (errno != EAGAIN && errno != EINTR) {
-    end(str("the connection broke: ", std::strerror(errno)));
+    end(str("the connection broke: ", errno_text(errno)));
   }
   return false;
 }

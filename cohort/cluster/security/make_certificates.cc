@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "cohort/cluster/security/identity_uri.h"
 #include "cohort/cluster/security/signer.h"
@@ -17,6 +16,7 @@
 #include "cohort/core/files/posix_io.h"
 #include "cohort/core/files/unique_fd.h"
 #include "cohort/core/text.h"
+#include "cohort/core/text_stream.h"
 
 namespace cohort::internal::security {
 namespace {
@@ -50,7 +50,7 @@ void write_private(const std::string& path, const std::string& text) {
 std::optional<std::string> read_if_there(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
-  std::ostringstream text;
+  TextStream text;
   text << file.rdbuf();
   return std::move(text).str();
 }

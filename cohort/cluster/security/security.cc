@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "cohort/cluster/security/certificate.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/text_stream.h"
 
 namespace cohort {
 namespace {
@@ -41,22 +40,21 @@ constexpr size_t kTokenDigits = 64;  // 256 bits
 void check_rights(const std::string& path, mode_t forbidden, std::string_view what) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    throw NotFoundError(str("cannot read ", what, " ", quoted(path), ": ", std::strerror(errno)));
+    throw NotFoundError(str("cannot read ", what, " ", quoted(path), ": ", errno_text(errno)));
   }
   if ((status.st_mode & forbidden) != 0) {
-    std::ostringstream mode;
-    mode << std::oct << (status.st_mode & 0777);
-    throw FailedPreconditionError(str(what, " ", quoted(path), " has mode 0", mode.str(),
-                                      ": others may use it. Run: chmod 600 ", path));
+    throw FailedPreconditionError(str(what, " ", quoted(path), " has mode 0", std::oct,
+                                      status.st_mode & 0777, ": others may use it. Run: chmod 600 ",
+                                      path));
   }
 }
 
 std::string read_text(const std::string& path, std::string_view what) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
+  TextStream text;
   text << file.rdbuf();
   if (!file) {
-    throw NotFoundError(str("cannot read ", what, " ", quoted(path), ": ", std::strerror(errno)));
+    throw NotFoundError(str("cannot read ", what, " ", quoted(path), ": ", errno_text(errno)));
   }
   return std::move(text).str();
 }

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <exception>
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::collective {
 
@@ -32,7 +32,7 @@ GlooLoop::GlooLoop(gloo::Context& context, Failed failed, Due due)
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!event_.valid() || !timer_.valid()) {
     throw ResourceExhaustedError(
-        internal::str("cannot make an event or a timer: ", std::strerror(errno)));
+        internal::str("cannot make an event or a timer: ", internal::errno_text(errno)));
   }
   device_->registerDescriptor(event_.get(), EPOLLIN, this);
   device_->registerDescriptor(timer_.get(), EPOLLIN, this);

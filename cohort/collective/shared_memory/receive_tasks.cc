@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/collective/forming_wait.h"
@@ -10,6 +9,7 @@
 #include "cohort/collective/shared_memory/local_socket.h"
 #include "cohort/collective/shared_memory/waiting_room.h"
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
@@ -59,7 +59,7 @@ struct Pipes {
     for (int i = 0; i < count; ++i) {
       int ends[2];
       if (::pipe2(ends, O_CLOEXEC) != 0) {
-        throw ResourceExhaustedError(str("no pipe: ", std::strerror(errno)));
+        throw ResourceExhaustedError(str("no pipe: ", internal::errno_text(errno)));
       }
       seen.emplace_back(ends[0]);
       held.emplace_back(ends[1]);

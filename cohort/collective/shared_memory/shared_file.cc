@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_io.h"
+#include "cohort/core/text.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
@@ -26,7 +26,7 @@ Mapping::Mapping(int fd, int64_t begin, int64_t bytes) : bytes_(bytes) {
                       MAP_SHARED | MAP_POPULATE, fd, begin);
   if (data == MAP_FAILED) {
     throw ResourceExhaustedError(str("cannot map ", bytes, " bytes of shared memory: ",
-                                     std::strerror(errno), "; see `ulimit -v`"));
+                                     internal::errno_text(errno), "; see `ulimit -v`"));
   }
   data_ = static_cast<char*>(data);
 }
@@ -50,7 +50,7 @@ SharedFile::SharedFile(int64_t bytes)
   if (error == 0 && ::fcntl(fd_.get(), F_ADD_SEALS, kSeals) != 0) error = errno;
   if (error != 0) {
     throw ResourceExhaustedError(
-        str("cannot make a file of ", bytes, " bytes in memory: ", std::strerror(error)));
+        str("cannot make a file of ", bytes, " bytes in memory: ", internal::errno_text(error)));
   }
 }
 
@@ -68,7 +68,7 @@ void SharedFile::reserve(int64_t begin, int64_t bytes) const {
   while (error == EINTR) error = ::posix_fallocate(fd_.get(), begin, bytes);
   if (error != 0) {
     throw ResourceExhaustedError(
-        str("no memory for ", bytes, " shared bytes: ", std::strerror(error)));
+        str("no memory for ", bytes, " shared bytes: ", internal::errno_text(error)));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/host/random_hex.h"
 #include "cohort/core/host/unix_socket.h"
+#include "cohort/core/text.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
@@ -69,7 +70,7 @@ void WaitingRoom::accept() {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return;
       throw ResourceExhaustedError(
-          internal::str("cannot accept at a unix socket: ", std::strerror(errno)));
+          internal::str("cannot accept at a unix socket: ", internal::errno_text(errno)));
     }
     if (!internal::is_of_same_user(fd.get())) continue;
     if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "cohort/core/text.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -73,11 +75,10 @@ Code errno_code(int error_number) {
 }
 
 void throw_errno(int error_number, std::string_view action) {
-  const char* words = ::strerrordesc_np(error_number);
   const char* name = ::strerrorname_np(error_number);
   const std::string text =
-      str(action, " failed: ", words != nullptr ? words : "unknown error", " (",
-          name != nullptr ? name : std::to_string(error_number), ")", advice(error_number));
+      str(action, " failed: ", errno_text(error_number), " (",
+          name != nullptr ? name : decimal_digits(error_number), ")", advice(error_number));
   switch (errno_code(error_number)) {
     case Code::kNotFound:
       throw NotFoundError(text);

@@ -101,7 +101,7 @@ void PosixReadableFile::scan(uint64_t offset, uint64_t length,
   check_range(offset, length);
   if (length >= kDirectScanBytes && !is_cached(offset, length)) {
     // By the descriptor: the path may name another file by now, or none.
-    const std::string same_file = "/proc/self/fd/" + std::to_string(fd_.get());
+    const std::string same_file = "/proc/self/fd/" + decimal_digits(fd_.get());
     const UniqueFd direct(
         retry_eintr([&] { return ::open(same_file.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT); }));
     if (direct.valid()) return scan_direct(direct, offset, length, visit);

@@ -10,12 +10,12 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/host/host_name.h"
 #include "cohort/core/host/random_hex.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -73,15 +73,15 @@ bool still_runs(const FileWriter& writer) {
   if (name_end == stat.npos) {  // it is gone, or hidden
     return ::kill(static_cast<pid_t>(writer.pid), 0) == 0 || errno != ESRCH;
   }
-  std::istringstream fields(stat.substr(name_end + 1));
-  std::string field;
-  fields >> field;
-  if (field == "Z" || field == "X") return false;
-  constexpr int kFieldsToStartTime = 18;
-  for (int i = 0; i < kFieldsToStartTime; ++i) fields >> field;
-  uint64_t started = 0;  // clock ticks since the host was started
-  if (!(fields >> started)) return true;
-  return started * 100 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) <= writer.seen;
+  const std::vector<std::string_view> fields =
+      split_words(std::string_view(stat).substr(name_end + 1));
+  if (!fields.empty() && (fields[0] == "Z" || fields[0] == "X")) return false;
+  constexpr size_t kStartTime = 19;  // in clock ticks since the host was started
+  if (fields.size() <= kStartTime) return true;
+  const auto started = parse_number<int64_t>(fields[kStartTime]);
+  if (!started) return true;
+  return static_cast<uint64_t>(*started) * 100 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) <=
+         writer.seen;
 }
 
 std::string path_of(std::string_view prefix, const std::string& directory, std::string_view name) {

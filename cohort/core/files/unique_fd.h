@@ -1,20 +1,27 @@
-// Owns a file descriptor.
+// Owns a file descriptor, never one of 0 to 2. A program that was started without them
+// (`program >&-`), or has closed them, would print into the file that got the number.
 //
 //   const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
 //   if (!fd.valid()) ...
+//
+// standard_descriptors.cc keeps libraries, which open files and sockets too, from getting one.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace cohort::internal {
 
 class UniqueFd {
  public:
-  explicit UniqueFd(int fd = -1) : fd_(fd) {}
+  // Takes `fd` over. Of one of 0 to 2 it owns a copy above them, and closes it; invalid, with
+  // errno, where there can be no copy.
+  explicit UniqueFd(int fd = -1) : fd_(fd < 0 || fd > STDERR_FILENO ? fd : above_standard(fd)) {}
   ~UniqueFd() { reset(); }
-  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {
       reset();
@@ -32,6 +39,14 @@ class UniqueFd {
   }
 
  private:
+  static int above_standard(int fd) noexcept {
+    const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int error = errno;
+    ::close(fd);
+    errno = error;
+    return copy;
+  }
+
   int fd_;
 };
 

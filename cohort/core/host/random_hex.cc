@@ -3,9 +3,9 @@
 #include <sys/random.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 
@@ -16,8 +16,7 @@ std::string random_hex(size_t bytes) {
     unsigned char byte = 0;
     if (::getrandom(&byte, 1, 0) != 1) {
       if (errno == EINTR) continue;
-      throw ResourceExhaustedError(
-          str("the system gives no random numbers: ", std::strerror(errno)));
+      throw ResourceExhaustedError(str("the system gives no random numbers: ", errno_text(errno)));
     }
     text += kDigits[byte >> 4];
     text += kDigits[byte & 15];

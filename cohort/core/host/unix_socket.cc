@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -40,7 +41,7 @@ std::optional<ucred> peer_of(int socket) {
 
 UniqueFd unix_socket() {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) throw ResourceExhaustedError(str("no unix socket: ", std::strerror(errno)));
+  if (!fd.valid()) throw ResourceExhaustedError(str("no unix socket: ", errno_text(errno)));
   return fd;
 }
 
@@ -48,7 +49,7 @@ UniqueFd listen_at_name(const std::string& name) {
   UniqueFd fd = unix_socket();
   const AbstractName address(name);
   if (::bind(fd.get(), address.get(), address.length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
-    throw ResourceExhaustedError(str("cannot listen at a unix socket: ", std::strerror(errno)));
+    throw ResourceExhaustedError(str("cannot listen at a unix socket: ", errno_text(errno)));
   }
   return fd;
 }
@@ -59,7 +60,7 @@ Connected connect_to_name(const UniqueFd& socket, const std::string& name) {
     if (errno == ECONNREFUSED || errno == ENOENT) return Connected::kNobodyListens;
     if (errno == EAGAIN) return Connected::kTooManyWait;
     if (errno != EINTR) {
-      throw ResourceExhaustedError(str("cannot connect to a unix socket: ", std::strerror(errno)));
+      throw ResourceExhaustedError(str("cannot connect to a unix socket: ", errno_text(errno)));
     }
   }
   return Connected::kYes;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/classic_locale.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 
@@ -48,6 +49,7 @@ std::vector<std::string> matching_paths(FileSystem& files, const std::string& pa
         matches.push_back(joined(path, name));
         continue;
       }
+      const ClassicLocale classic;
       for (const std::string& found : names_in(files, path, denied)) {
         if (::fnmatch(name.c_str(), found.c_str(), FNM_PERIOD) == 0) {
           matches.push_back(joined(path, found));

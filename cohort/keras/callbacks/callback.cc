@@ -92,8 +92,9 @@ void CallbackList::on_train_error() noexcept {
     attach(*callback);
     try {
       callback->on_train_error();
-    } catch (const std::exception& error) {
-      internal::log_warning("callback '", callback->name(), "', on_train_error: ", error.what());
+    } catch (const std::exception&) {
+      internal::log_warning("callback '", callback->name(), "', on_train_error: ",
+                            internal::record_error(std::current_exception()).message);
     } catch (...) {
       internal::log_warning("callback '", callback->name(),
                             "', on_train_error: an exception without a text");

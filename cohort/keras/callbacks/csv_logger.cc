@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <limits>
-#include <sstream>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_error.h"
@@ -16,6 +14,7 @@
 #include "cohort/core/files/unique_fd.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/core/text_stream.h"
 
 namespace cohort::keras::callbacks {
 
@@ -71,7 +70,7 @@ void CSVLogger::set_columns(const Logs& logs) {
 
 void CSVLogger::on_epoch_end(int64_t epoch, Logs& logs) {
   if (file_ == nullptr) return;
-  std::ostringstream lines;
+  internal::TextStream lines;
   lines.precision(std::numeric_limits<double>::max_digits10);
   if (columns_.empty()) {
     set_columns(logs);
@@ -94,7 +93,7 @@ void CSVLogger::on_epoch_end(int64_t epoch, Logs& logs) {
   const int error = append_whole(file_->get(), lines.str());
   if (error == 0) return;
   internal::log(logging::Level::kError, "CSVLogger: ", quoted(filename_), " gets no line of epoch ",
-                epoch, ", nor of those after it, training goes on: ", std::strerror(error));
+                epoch, ", nor of those after it, training goes on: ", internal::errno_text(error));
   file_.reset();
 }
 

@@ -1,7 +1,7 @@
 #include "cohort/keras/callbacks/file_name.h"
 
-#include <cstdio>
-#include <regex>
+#include <algorithm>
+#include <cmath>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
@@ -14,25 +14,62 @@ namespace {
   throw InvalidArgumentError(str("file name ", quoted(pattern), ": ", what));
 }
 
+// "02.3f" in its parts.
+struct NumberForm {
+  bool zeros = false;  // before the number, instead of blanks
+  size_t width = 0;
+  std::optional<int> digits;
+  char type = '\0';  // d, f, e or g; none
+};
+
+// The digits that `text` begins with, two at most; they are taken off it.
+std::string_view take_digits(std::string_view& text) {
+  size_t count = 0;
+  while (count < std::min<size_t>(text.size(), 2) && is_digit(text[count])) ++count;
+  const std::string_view digits = text.substr(0, count);
+  text.remove_prefix(count);
+  return digits;
+}
+
+std::optional<NumberForm> parse_form(std::string_view text) {
+  NumberForm form;
+  form.zeros = text.starts_with('0');
+  if (form.zeros) text.remove_prefix(1);
+  form.width = static_cast<size_t>(parse_number<int>(take_digits(text)).value_or(0));
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    form.digits = parse_number<int>(take_digits(text));
+    if (!form.digits) return std::nullopt;
+  }
+  if (!text.empty() && std::string_view("dfeg").find(text[0]) != std::string_view::npos) {
+    form.type = text[0];
+    text.remove_prefix(1);
+  }
+  return text.empty() ? std::optional(form) : std::nullopt;
+}
+
+std::string digits_of(double value, const NumberForm& form, bool is_whole) {
+  constexpr int kUsual = 6, kAll = 17;
+  if (form.type == 'd' || (form.type == '\0' && is_whole)) {
+    return decimal_digits(static_cast<int64_t>(value));
+  }
+  if (form.type == 'f') return fixed_digits(value, form.digits.value_or(kUsual));
+  if (form.type == 'e') return scientific_digits(value, form.digits.value_or(kUsual));
+  return general_digits(value, form.digits.value_or(form.type == 'g' ? kUsual : kAll));
+}
+
 // `format` as "02d" or ".3f".
 std::string formatted_number(const std::string& pattern, double value, const std::string& format,
                              bool is_whole) {
-  static const std::regex kForm("(0?[0-9]{0,2})(\\.[0-9]{1,2})?([dfeg]?)");
-  std::smatch match;
-  if (!std::regex_match(format, match, kForm)) {
+  const std::optional<NumberForm> form = parse_form(format);
+  if (!form) {
     throw_bad_pattern(pattern, str(quoted(format), " is no format such as '02d' or '.2f'"));
   }
-  char text[400];
-  const std::string type = match[3].str();
-  if (type == "d" || (type.empty() && is_whole)) {
-    const std::string width = str('%', match[1].str(), "lld");
-    std::snprintf(text, sizeof(text), width.c_str(), static_cast<long long>(value));
-  } else {
-    const std::string digits = match[2].str().empty() && type.empty() ? ".17" : match[2].str();
-    const std::string whole = str('%', match[1].str(), digits, type.empty() ? "g" : type);
-    std::snprintf(text, sizeof(text), whole.c_str(), value);
-  }
-  return text;
+  std::string text = digits_of(value, *form, is_whole);
+  if (text.size() >= form->width) return text;
+  const bool zeros = form->zeros && std::isfinite(value);
+  const size_t sign = zeros && text.starts_with('-') ? 1 : 0;
+  return text.insert(sign, form->width - text.size(), zeros ? '0' : ' ');
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
 #include <utility>
 
@@ -24,12 +23,6 @@ constexpr int64_t kSharedReads = 20;
 std::string metrics_text(const Logs& logs) {
   std::string text;
   for (const auto& [name, value] : logs) text += " - " + name + ": " + internal::log_number(value);
-  return text;
-}
-
-std::string whole_seconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.0fs", seconds);
   return text;
 }
 
@@ -67,7 +60,7 @@ void ProgbarLogger::begin() {
 void ProgbarLogger::on_epoch_begin(int64_t epoch) {
   begin();
   if (!speaks_) return;
-  std::cout << "Epoch " << epoch + 1 << '/' << params().epochs << std::endl;
+  std::cout << internal::str("Epoch ", epoch + 1, '/', params().epochs) << std::endl;
 }
 
 double ProgbarLogger::seconds() const {
@@ -107,10 +100,10 @@ void ProgbarLogger::finish(const Logs& logs, const char* unit) {
   std::string line = internal::count_of(done_, target);
   if (params().verbose == 1) {
     line = (moves_ ? "\r" : "") + line + ' ' + internal::bar_of(done_, target) + " - " +
-           whole_seconds(time) + internal::time_per(each, "step") + metrics_text(logs) +
+           internal::whole_seconds(time) + internal::time_per(each, "step") + metrics_text(logs) +
            (moves_ ? "\x1b[K" : "");
   } else {
-    line += " - " + whole_seconds(time) + metrics_text(logs) + " -" +
+    line += " - " + internal::whole_seconds(time) + metrics_text(logs) + " -" +
             internal::time_per(time, unit) + " -" + internal::time_per(each, "step");
   }
   std::cout << line << std::endl;

@@ -1,6 +1,7 @@
 #include "cohort/keras/datasets/download.h"
 
 #include <curl/curl.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <unistd.h>
 
@@ -8,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -16,6 +16,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_io.h"
+#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -36,9 +38,7 @@ class Md5 {
     EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
     std::string text;
     for (unsigned int i = 0; i < size; ++i) {
-      std::array<char, 3> pair;
-      std::snprintf(pair.data(), pair.size(), "%02x", digest[i]);
-      text += pair.data();
+      text += internal::hex_digits(digest[i], 2);
     }
     return text;
   }
@@ -53,34 +53,33 @@ class TemporaryFile {
   explicit TemporaryFile(const std::string& target) : path_(target + ".partial.XXXXXX") {
     std::error_code ignored;  // mkstemp reports what matters
     std::filesystem::create_directories(std::filesystem::path(target).parent_path(), ignored);
-    fd_ = ::mkstemp(path_.data());
-    if (fd_ < 0) {
+    fd_ = UniqueFd(::mkostemp(path_.data(), O_CLOEXEC));
+    if (!fd_.valid()) {
       throw PermissionDeniedError(
-          str("cannot make a file beside ", target, ": ", std::strerror(errno)));
+          str("cannot make a file beside ", target, ": ", errno_text(errno)));
     }
   }
   ~TemporaryFile() {
-    if (fd_ >= 0) ::close(fd_);
     if (!renamed_) ::unlink(path_.c_str());
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   // Returns an errno, 0 for success.
-  int write(std::string_view bytes) { return write_all(fd_, bytes).error_number; }
+  int write(std::string_view bytes) { return write_all(fd_.get(), bytes).error_number; }
 
   void rename_to(const std::string& target) {
-    const bool synced = ::fsync(fd_) == 0;
-    const bool closed = ::close(std::exchange(fd_, -1)) == 0;
+    const bool synced = ::fsync(fd_.get()) == 0;
+    const bool closed = ::close(fd_.release()) == 0;
     renamed_ = synced && closed && ::rename(path_.c_str(), target.c_str()) == 0;
     if (!renamed_) {
-      throw ResourceExhaustedError(str("cannot complete ", target, ": ", std::strerror(errno)));
+      throw ResourceExhaustedError(str("cannot complete ", target, ": ", errno_text(errno)));
     }
   }
 
  private:
   std::string path_;
-  int fd_ = -1;
+  UniqueFd fd_;
   bool renamed_ = false;
 };
 
@@ -112,7 +111,7 @@ struct Download {
       str("downloading ", options.url, " failed after ", download.num_bytes, " bytes: ");
   if (download.write_errno != 0) {
     throw ResourceExhaustedError(start + "cannot write beside " + options.target + ": " +
-                                 std::strerror(download.write_errno));
+                                 errno_text(download.write_errno));
   }
   if (download.too_large) {
     throw DataLossError(str(start, "it is larger than ", options.max_bytes, " bytes"));

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/keras/datasets/byte_source.h"
 
 namespace cohort::internal {
@@ -37,7 +38,7 @@ int64_t read_dimension(ByteSource& source) {
 
 std::string join(const std::vector<int64_t>& shape) {
   std::string text;
-  for (int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  for (int64_t size : shape) text += (text.empty() ? "" : " x ") + decimal_digits(size);
   return text;
 }
 

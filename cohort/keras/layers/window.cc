@@ -3,7 +3,6 @@
 #include <ATen/ops/constant_pad_nd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 
 #include "cohort/core/error.h"
@@ -27,11 +26,9 @@ Sides same_sides(int64_t size, int64_t window, int64_t stride, int64_t dilation)
 }  // namespace
 
 Padding parse_padding(std::string_view name, std::string_view layer) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (lower == "valid") return Padding::kValid;
-  if (lower == "same") return Padding::kSame;
+  const std::string word = lower(name);
+  if (word == "valid") return Padding::kValid;
+  if (word == "same") return Padding::kSame;
   throw InvalidArgumentError(
       str(layer, ": padding is ", quoted(name), "; it must be 'valid' or 'same'"));
 }

@@ -1,6 +1,5 @@
 #include "cohort/keras/metrics/get.h"
 
-#include <cctype>
 #include <string>
 #include <vector>
 
@@ -137,8 +136,7 @@ void check_metric_name(std::string_view name) { find_metric(name); }
 
 keras::metrics::PredictionMetric metric_of_name(std::string_view name) {
   const Named<MakeMetric>& found = find_metric(name);
-  const bool by_class =
-      found.class_name == name && std::isupper(static_cast<unsigned char>(name[0])) != 0;
+  const bool by_class = found.class_name == name && is_upper(name[0]);
   return found.value(by_class ? std::string() : std::string(name));
 }
 

@@ -56,7 +56,7 @@ std::vector<train::TrackableChild> ReportedMetrics::checkpoint_children() {
   std::vector<train::TrackableChild> children;
   for (const NamedMetric& one : metrics_) {
     children.push_back(
-        {by_place_ ? std::to_string(children.size()) : one.log_name, one.metric.trackable().get()});
+        {by_place_ ? decimal_digits(children.size()) : one.log_name, one.metric.trackable().get()});
   }
   return children;
 }

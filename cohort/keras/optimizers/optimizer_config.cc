@@ -1,7 +1,6 @@
 #include "cohort/keras/optimizers/optimizer_config.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <vector>
 
@@ -157,10 +156,7 @@ keras::optimizers::Optimizer read_optimizer(const Json& json, const std::string&
 namespace cohort::keras::optimizers {
 
 Optimizer get(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  const auto* found = internal::find_named(internal::optimizer_classes(), lower);
+  const auto* found = internal::find_named(internal::optimizer_classes(), internal::lower(name));
   if (found != nullptr) return found->value.make();
   internal::throw_unknown_name("optimizer", name,
                                internal::names_of(internal::optimizer_classes()));

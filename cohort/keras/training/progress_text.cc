@@ -2,44 +2,44 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
 
-template <class... Values>
-std::string formatted(const char* pattern, Values... values) {
-  char text[64];
-  std::snprintf(text, sizeof(text), pattern, values...);
-  return text;
-}
+std::string two_digits(int64_t value) { return with_zeros(value, 2); }
 
 }  // namespace
 
 std::string log_number(double value) {
-  return std::abs(value) > 1e-3 ? formatted("%.4f", value) : formatted("%.4e", value);
+  return std::abs(value) > 1e-3 ? fixed_digits(value, 4) : scientific_digits(value, 4);
 }
 
+std::string whole_seconds(double seconds) { return fixed_digits(seconds, 0) + 's'; }
+
 std::string time_per(double seconds, const char* unit) {
-  if (seconds >= 1 || seconds == 0) return formatted(" %.0fs/%s", seconds, unit);
-  if (seconds >= 1e-3) return formatted(" %.0fms/%s", seconds * 1e3, unit);
-  return formatted(" %.0fus/%s", seconds * 1e6, unit);
+  if (seconds >= 1 || seconds == 0) return str(' ', whole_seconds(seconds), '/', unit);
+  if (seconds >= 1e-3) return str(' ', fixed_digits(seconds * 1e3, 0), "ms/", unit);
+  return str(' ', fixed_digits(seconds * 1e6, 0), "us/", unit);
 }
 
 std::string time_left(double seconds) {
-  const auto whole = static_cast<long long>(std::ceil(seconds));
+  const auto whole = static_cast<int64_t>(std::ceil(seconds));
   if (whole > 3600) {
-    return formatted("%lld:%02lld:%02lld", whole / 3600, whole % 3600 / 60, whole % 60);
+    return str(whole / 3600, ':', two_digits(whole % 3600 / 60), ':', two_digits(whole % 60));
   }
-  if (whole > 60) return formatted("%lld:%02lld", whole / 60, whole % 60);
-  return formatted("%llds", whole);
+  if (whole > 60) return str(whole / 60, ':', two_digits(whole % 60));
+  return str(whole, 's');
 }
 
 std::string count_of(int64_t current, int64_t target) {
-  if (target < 0) return formatted("%lld/Unknown", static_cast<long long>(current));
-  const std::string last = std::to_string(target);
-  return formatted("%*lld/%s", static_cast<int>(last.size()), static_cast<long long>(current),
-                   last.c_str());
+  if (target < 0) return str(current, "/Unknown");
+  const std::string last = decimal_digits(target);
+  std::string now = decimal_digits(current);
+  if (now.size() < last.size()) now.insert(0, last.size() - now.size(), ' ');
+  return str(now, '/', last);
 }
 
 std::string bar_of(int64_t current, int64_t target) {

@@ -217,12 +217,12 @@ void forget(distribute::Coordination& coordination, int64_t call) {
 }
 
 void set_first_kept(distribute::Coordination& coordination, int64_t call) {
-  coordination.set(kFirstKept, std::to_string(call));
+  coordination.set(kFirstKept, decimal_digits(call));
 }
 
 void acknowledge(distribute::Coordination& coordination, const TaskId& self, int64_t call) {
   try {
-    coordination.set(taken_key(self), std::to_string(call));
+    coordination.set(taken_key(self), decimal_digits(call));
   } catch (const Error& error) {
     log_info("the coordinator was not told that call ", call, " is over here: ", error.what());
   }

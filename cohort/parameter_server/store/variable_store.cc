@@ -6,6 +6,7 @@
 
 #include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/parameter_server/store/locked_shards.h"
 #include "cohort/parameter_server/store/shard_form.h"
 #include "cohort/parameter_server/variables/row_ids.h"
@@ -21,7 +22,7 @@ constexpr size_t kSmallBytes = size_t{4} << 10;
 
 std::string no_shard_text(const ShardKey& key, std::string_view variable) {
   return str("this task has no shard ", key.shard, " of variable ",
-             variable.empty() ? std::to_string(key.variable) : str("'", variable, "'"),
+             variable.empty() ? decimal_digits(key.variable) : str("'", variable, "'"),
              ". Every task must make the same variables, in one order: compare what the chief and "
              "this worker make under the strategy's scope. And the chief must hold what its "
              "functions use: the end of its last handle of a variable frees the values");

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <cstdio>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -31,9 +30,8 @@ constexpr size_t kMaxWaitingBytes = size_t{64} << 20;
 // "events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER" and the suffix, as TensorFlow has it.
 std::string new_file_name(const std::string& suffix) {
   static std::atomic<int64_t> count{0};
-  std::array<char, 32> seconds{};
-  std::snprintf(seconds.data(), seconds.size(), "%010lld", static_cast<long long>(wall_time()));
-  return str("events.out.tfevents.", seconds.data(), ".", host_name(), ".", getpid(), ".", count++,
+  const std::string seconds = with_zeros(static_cast<int64_t>(wall_time()), 10);
+  return str("events.out.tfevents.", seconds, ".", host_name(), ".", getpid(), ".", count++,
              suffix);
 }
 

@@ -1,6 +1,7 @@
 #include "cohort/cluster/membership/simulation/history.h"
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal::membership {
 
@@ -21,7 +22,7 @@ std::string StoreHistory::end_add(uint64_t service, int64_t floor, int64_t sum) 
 }
 
 std::string StoreHistory::begin_set(Time now) {
-  std::string value = "v" + std::to_string(writes_.size());
+  std::string value = "v" + decimal_digits(writes_.size());
   writes_[value] = {now, std::nullopt};
   return value;
 }
