@@ -157,6 +157,47 @@ TEST_F(Command, WrongCalls) {
   }
 }
 
+TEST_F(Command, AWordThatIsNotKnownIsNamedWithWhatItMayMean) {
+  expect_refused({"launch", "--worker", "2", "--", "true"}, kExitUsage,
+                 "`cohort launch` has no option '--worker'; did you mean '--workers'?");
+  expect_refused({"launch", "--workers", "2", "--restart=1", "--", "true"}, kExitUsage,
+                 "'--restart'; did you mean '--restarts'?");
+  expect_refused({"launch", "--no-tsl", "--workers", "1", "--", "true"}, kExitUsage,
+                 "'--no-tsl'; did you mean '--no-tls'?");
+  expect_refused({"launch", "-n", "2", "--", "true"}, kExitUsage,
+                 "`cohort launch` has no option '-n'; there are --help, --workers, --ps, ");
+  expect_refused({"launch", "--workers", "1", "echo", "--data", "x"}, kExitUsage,
+                 "has no option '--data'; write -- before the program whose option it is; see "
+                 "`cohort launch --help`");
+  expect_refused({"lunch"}, kExitUsage, "`cohort` has no command 'lunch'; did you mean 'launch'?");
+  expect_refused({"--verison"}, kExitUsage, "'--verison'; did you mean '--version'?");
+  expect_refused({"checkpoint", "lst", "."}, kExitUsage,
+                 "`cohort checkpoint` has no command 'lst'; did you mean 'ls'?");
+  expect_refused(
+      {"checkpoint", "frob"}, kExitUsage,
+      "'frob'; there are ls, show, verify, diff, export; see `cohort checkpoint --help`");
+  expect_refused({"checkpoint", "ls", ".", "--jsn"}, kExitUsage, "did you mean '--json'?");
+  expect_refused({"checkpoint", "show", "ckpt-1", "--max-element", "3"}, kExitUsage,
+                 "did you mean '--max-elements'?");
+  expect_refused({"tfrecord", "ls", "--feature", "x"}, kExitUsage, "did you mean '--features'?");
+  expect_refused({"cluster", "statis"}, kExitUsage, "did you mean 'status'?");
+  expect_refused({"cluster", "certificates", "--clustr", "a", "--out", "b"}, kExitUsage,
+                 "did you mean '--cluster'?");
+}
+
+// What is known is not called unknown: values that look like options, and words after `--`.
+TEST_F(Command, WrongCallsOfKnownWordsSayWhatIsWrong) {
+  expect_refused({"launch", "--workers", "2", "--ps"}, kExitUsage, "--ps: 1 required");
+  expect_refused({"launch", "--workers", "2"}, kExitUsage,
+                 "COMMAND is required; see `cohort launch");
+  expect_refused({"launch", "--ps", "0", "--", "true", "--worker"}, kExitUsage,
+                 "the job has no task; say how many: --workers 2");
+  expect_refused({"launch", "--workers", "x", "--", "true"}, kExitUsage, "--workers = x");
+  expect_refused({"launch", "--workers", "1", "--", ""}, kExitUsage, "the program's name is empty");
+  expect_refused({"launch", "--workers", "1", "--", "/dev/null"}, kExitUsage,
+                 "'/dev/null' is no file that can be executed");
+}
+
 TEST_F(Command, WrongClustersAreWrongCalls) {
   expect_refused({"cluster", "certificates", "--cluster", "a b", "--out", "c", "--workers", "1"},
                  kExitUsage, "a cluster cannot be called 'a b'");
