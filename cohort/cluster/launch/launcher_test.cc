@@ -218,6 +218,54 @@ TEST_F(LauncherTest, AWorkerThatComesBackTooLateForTheChiefCostsNoGrace) {
   for (const TaskSummary& task : result.tasks) EXPECT_TRUE(task.status->ok()) << task.id.job;
 }
 
+// The chief's first program is lost after its goodbye, by which the others end; the second one waits for
+// all of them.
+constexpr char kGoodbyeTwice[] =
+    "wait_for() { for i in $(seq 2000); do [ -e \"$1\" ] && return; sleep 0.01; done; exit 9; }\n"
+    "echo x >> \"starts $task\"; n=$(wc -l < \"starts $task\"); touch \"up $n $task\"\n"
+    "await_all() { wait_for \"up $n worker 0\"; wait_for \"up $n worker 1\"; wait_for \"up $n ps "
+    "0\"; }\n"
+    "case $task in\n"
+    "chief*) await_all; touch \"bye $n\"\n"
+    "  [ $n = 1 ] || exit 0\n"
+    "  before_loss; kill -9 $$;;\n"
+    "esac\n";
+
+TEST_F(LauncherTest, AChiefThatIsLostAfterItsGoodbyeStartsAgainWithAllTasks) {
+  const LaunchResult result = run(
+      {.num_workers = 2, .num_ps = 1},
+      std::string(kWaitForEnd) +
+          "before_loss() { for one in w0 w1 p0; do wait_for_end $one; done; }\n" + kGoodbyeTwice +
+          "case $task in worker\\ 0) note_me w0;; worker\\ 1) note_me w1;;\n"
+          "ps*) note_me p0;; esac\n"
+          "wait_for \"bye $n\"; exit 0",
+      {.restarts = 1});
+  EXPECT_EQ(result.exit_code, 0) << output;
+  for (const TaskSummary& task : result.tasks) {
+    EXPECT_EQ(task.restarts, 1) << task.id.job;
+    EXPECT_TRUE(task.status->ok()) << task.id.job;
+  }
+  EXPECT_THAT(output, HasSubstr("ended by the chief's goodbye start again with it"));
+}
+
+// One ends while the chief waits for its restart, one only after it.
+TEST_F(LauncherTest, TasksThatEndByAGoodbyeAfterTheChiefWasLostStartAgain) {
+  const LaunchResult result =
+      run({.num_workers = 2, .num_ps = 1},
+          std::string(kWaitForEnd) + "before_loss() { note_me chief; }\n" + kGoodbyeTwice +
+              "[ $n = 1 ] && case $task in\n"
+              "ps*) wait_for chief; wait_for_end chief;;\n"
+              "worker\\ 0) wait_for 'starts chief 0'\n"
+              "  while [ $(wc -l < 'starts chief 0') = 1 ]; do sleep 0.01; done;; esac\n"
+              "wait_for \"bye $n\"; exit 0",
+          {.restarts = 1});
+  EXPECT_EQ(result.exit_code, 0) << output;
+  for (const TaskSummary& task : result.tasks) {
+    EXPECT_EQ(task.restarts, 1) << task.id.job;
+    EXPECT_TRUE(task.status->ok()) << task.id.job;
+  }
+}
+
 TEST_F(LauncherTest, ForEverIsLongEnoughToEnd) {
   const LaunchResult result =
       run({.num_workers = 1, .num_ps = 1},
