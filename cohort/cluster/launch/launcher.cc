@@ -16,6 +16,7 @@
 
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/cgroups.h"
 
 namespace cohort::internal {
 namespace {
@@ -209,7 +210,7 @@ class Job {
       }
       return;
     }
-    const std::string how = describe(status);
+    const std::string how = describe(status) + memory_note(state);
     const int restarts = run.num_starts() - 1;
     if (may_restart && restarts < options_.restarts) {
       const std::chrono::milliseconds delay = next_delay(state);
@@ -231,6 +232,19 @@ class Job {
     failure_ = status.shell_code();
     say(str(run.task().label(), " ", how, "; ending the other tasks"));
     begin_end(options_.failure_grace);
+  }
+
+  // Why a task was killed, where the kernel has counted that. A kill is told of one task alone.
+  std::string memory_note(const State& state) {
+    // A script exits with 137 where its program was killed.
+    if (state.stopped || state.run->status()->shell_code() != 128 + SIGKILL) return "";
+    const int64_t kills = groups_.oom_kills().value_or(0) - oom_kills_told_;
+    if (kills <= 0) return "";
+    ++oom_kills_told_;
+    const std::optional<int64_t> limit = groups_.memory_limit();
+    return str(" (probably out of memory: the cgroup counted ", kills == 1 ? "one" : str(kills),
+               kills == 1 ? " more kill" : " more kills",
+               limit ? str("; its limit is ", *limit >> 20, " MiB") : "", ")");
   }
 
   std::chrono::milliseconds next_delay(State& state) const {
@@ -402,6 +416,8 @@ class Job {
   }
 
   const LaunchOptions options_;
+  const Cgroups groups_{options_.cgroups};
+  int64_t oom_kills_told_ = groups_.oom_kills().value_or(0);
   SignalSource signals_;
   std::shared_ptr<OutputSink> out_;
   std::shared_ptr<OutputSink> err_;  // the same where both lead to the same file

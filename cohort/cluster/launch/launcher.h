@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iosfwd>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cohort/cluster/launch/job_plan.h"
@@ -37,6 +38,9 @@ struct LaunchOptions {
   // SIGTERM, before SIGKILL. Where the chief of a job with ps has ended well, workers and ps tasks that were
   // started again, and may look for it, have failure_grace.
   std::chrono::milliseconds grace = std::chrono::seconds(30);
+  // Where the control groups of this process are found: a task that is killed for want of memory is
+  // counted there.
+  std::string cgroups = "/proc/self";
   TaskOutput out = {};   // where the tasks' lines go
   TaskOutput err = {};   // and what the launcher itself says
   bool summary = false;  // says at the end what print_summary does

@@ -131,6 +131,23 @@ TEST_F(LauncherTest, RestartsWhatWasKilledAndNothingElse) {
 }
 
 // Worker 0 has lost a peer, does not notice it, or is done already: all start again.
+TEST_F(LauncherTest, ATaskThatIsKilledForMemoryIsSaidToBe) {
+  std::filesystem::create_directory(folder + "/group");
+  std::ofstream(folder + "/cgroup") << "0::/group\n";
+  std::ofstream(folder + "/mountinfo") << "1 2 0:3 / " << folder << " rw - cgroup2 cgroup2 rw\n";
+  std::ofstream(folder + "/group/memory.max") << "536870912\n";
+  std::ofstream(folder + "/group/memory.events") << "oom 4\noom_kill 4\n";
+  const std::string script =
+      "echo x >> \"starts $task\"; [ $(wc -l < \"starts $task\") = 1 ] &&\n"
+      "printf 'oom 5\noom_kill 5\n' > group/memory.events\n"
+      "kill -9 $$";
+  const LaunchResult result = run({.num_workers = 1}, script, {.restarts = 1, .cgroups = folder});
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_THAT(output, HasSubstr("worker:0 was ended by SIGKILL (probably out of memory: the cgroup "
+                                "counted one more kill; its limit is 512 MiB); "));
+  EXPECT_THAT(output, HasSubstr("worker:0 was ended by SIGKILL; ending the other tasks"));
+}
+
 TEST_F(LauncherTest, TasksInStepStartAgainTogether) {
   const std::string script =
       "echo x >> \"starts $task\"; starts=$(wc -l < \"starts $task\")\n"
