@@ -16,7 +16,6 @@
 
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
-#include "cohort/core/host/cgroups.h"
 
 namespace cohort::internal {
 namespace {
@@ -234,14 +233,19 @@ class Job {
     begin_end(options_.failure_grace);
   }
 
+  int64_t memory_kills() const {
+    const auto& count = options_.memory_kills.count;
+    return count ? count().value_or(0) : 0;
+  }
+
   // Why a task was killed, where the kernel has counted that. A kill is told of one task alone.
   std::string memory_note(const State& state) {
     // A script exits with 137 where its program was killed.
     if (state.stopped || state.run->status()->shell_code() != 128 + SIGKILL) return "";
-    const int64_t kills = groups_.oom_kills().value_or(0) - oom_kills_told_;
+    const int64_t kills = memory_kills() - memory_kills_told_;
     if (kills <= 0) return "";
-    ++oom_kills_told_;
-    const std::optional<int64_t> limit = groups_.memory_limit();
+    ++memory_kills_told_;
+    const std::optional<int64_t>& limit = options_.memory_kills.limit_bytes;
     return str(" (probably out of memory: the cgroup counted ", kills == 1 ? "one" : str(kills),
                kills == 1 ? " more kill" : " more kills",
                limit ? str("; its limit is ", *limit >> 20, " MiB") : "", ")");
@@ -416,8 +420,7 @@ class Job {
   }
 
   const LaunchOptions options_;
-  const Cgroups groups_{options_.cgroups};
-  int64_t oom_kills_told_ = groups_.oom_kills().value_or(0);
+  int64_t memory_kills_told_ = memory_kills();
   SignalSource signals_;
   std::shared_ptr<OutputSink> out_;
   std::shared_ptr<OutputSink> err_;  // the same where both lead to the same file

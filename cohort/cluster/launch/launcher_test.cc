@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "cohort/cluster/launch/process_group.h"
+#include "cohort/core/host/cgroups.h"
 
 namespace cohort::internal {
 namespace {
@@ -141,7 +142,11 @@ TEST_F(LauncherTest, ATaskThatIsKilledForMemoryIsSaidToBe) {
       "echo x >> \"starts $task\"; [ $(wc -l < \"starts $task\") = 1 ] &&\n"
       "printf 'oom 5\noom_kill 5\n' > group/memory.events\n"
       "kill -9 $$";
-  const LaunchResult result = run({.num_workers = 1}, script, {.restarts = 1, .cgroups = folder});
+  const LaunchResult result =
+      run({.num_workers = 1}, script,
+          {.restarts = 1,
+           .memory_kills = {.count = [&] { return Cgroups(folder).oom_kills(); },
+                            .limit_bytes = Cgroups(folder).memory_limit()}});
   EXPECT_EQ(result.exit_code, 137);
   EXPECT_THAT(output, HasSubstr("worker:0 was ended by SIGKILL (probably out of memory: the cgroup "
                                 "counted one more kill; its limit is 512 MiB); "));

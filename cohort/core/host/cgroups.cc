@@ -78,7 +78,7 @@ std::vector<std::string> folders_of(const Mount& mount, std::string group) {
       mount.root == "/" || group == mount.root || group.starts_with(mount.root + "/");
   if (mount.root != "/") group = is_below ? group.substr(mount.root.size()) : "";
   // A group outside of the namespace is "/../..": of what is mounted only the top can be of use.
-  if (group.find("..") != std::string::npos) group.clear();
+  if (!group.starts_with('/') || group.find("..") != std::string::npos) group.clear();
   while (group.ends_with('/')) group.pop_back();
   std::vector<std::string> folders;
   while (!group.empty()) {

@@ -75,7 +75,7 @@ TEST_F(CgroupsTest, VersionOneHasAMountForEachController) {
 
 // As docker shows it: the process's group is the top of what is mounted.
 TEST_F(CgroupsTest, ANamespaceBeginsAtItsOwnGroup) {
-  mount("/", "sys with\\040space", "cgroup2", "rw");
+  mount("/", "sys\\040with\\040space", "cgroup2", "rw");
   std::filesystem::create_directory(folder / "sys with space");
   folder.write("sys with space/cpu.max", "150000 100000\n");
   for (const char* group : {"0::/\n", "0::/../../elsewhere\n", "0::/gone\n"}) {
