@@ -15,12 +15,14 @@
 #include "cohort/cluster/membership/prometheus_text.h"
 #include "cohort/cluster/membership/settings.h"
 #include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/cluster/rpc/refused_connections.h"
 #include "cohort/cluster/server_services.h"
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/monitoring.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -99,6 +101,13 @@ void check_options(const train::ClusterSpec& spec, const ServerOptions& options)
 UniqueFd metrics_listener(const ServerOptions& options) {
   if (options.metrics_port == 0) return UniqueFd();
   return rpc::listen_at(options.metrics_host, options.metrics_port);
+}
+
+std::vector<monitoring::Sample> refused_connections() {
+  std::vector<monitoring::Sample> samples = monitoring::samples();
+  std::erase_if(samples,
+                [](const auto& sample) { return sample.name != rpc::kRefusedConnections; });
+  return samples;
 }
 
 // What others connect to, of a task that listens at `listener`.
@@ -184,6 +193,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   if (metrics.valid()) {
     metrics_ = std::make_unique<MetricsServer>(std::move(metrics), [membership = membership_] {
       return membership::prometheus_text(membership->status()) +
+             membership::prometheus_text(refused_connections()) +
              membership::prometheus_text(monitoring::timings());
     });
     log_info(task_, " answers GET /metrics at ", metrics_->address());
