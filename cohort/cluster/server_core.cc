@@ -189,7 +189,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
       dispatcher_, std::move(listener),
       rpc::GrpcServerOptions{.security = security_, .settings = settings_of(options)});
   if (security_->is_insecure()) warning_.emplace(str(task_, " at ", address_));
-  log_info("Started server of ", task_, " at ", address_);
+  log(logging::Level::kDebug, "Started server of ", task_, " at ", address_);
   if (metrics.valid()) {
     metrics_ = std::make_unique<MetricsServer>(std::move(metrics), [membership = membership_] {
       return membership::prometheus_text(membership->status()) +
@@ -249,7 +249,9 @@ void ServerCore::request_stop(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     if (std::exchange(stop_requested_, true)) return;
   }
-  if (!reason.empty()) log_info("Server of ", task_, " stops: ", reason);
+  if (!reason.empty() && reason != membership::kEndOfProgram) {
+    log_info("Server of ", task_, " stops: ", reason);
+  }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
 }
@@ -277,6 +279,8 @@ int ServerCore::join() {
   // Until all has ended: a second signal must not kill a task that is saying goodbye.
   std::optional<SignalWatch> signals;
   if (stop_on_signals_) signals.emplace();
+  // All that such a task may say for hours.
+  if (!is_stopping()) log_info(task_, " serves at ", address_);
   wait_for_end(signals ? &*signals : nullptr);
   finish("");
   const std::lock_guard lock(mutex_);

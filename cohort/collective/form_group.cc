@@ -52,8 +52,8 @@ bool is_declared_trusted() {
 // What a task says of itself before the group forms.
 struct Introduction {
   std::string host;
-  std::string options;  // the same on all tasks, or they cannot work together
-  cpu_set_t cores;      // that it may use
+  std::string options;           // the same on all tasks, or they cannot work together
+  cpu_set_t cores;               // that it may use
   std::string quota_group = "";  // whose processor time it shares; empty: no quota
 };
 
@@ -168,9 +168,10 @@ std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks
     return make_transport_communicator(part, std::move(transport));
   };
   const auto say = [&](const auto&... text) {
-    internal::log_info("Group '", member.group, "', generation ", member.generation, ": ",
-                       member.task(member.rank), " is rank ", member.rank, " of ", member.size(),
-                       ", ", text...);
+    // Once for all; of each task for who looks for a fault.
+    internal::log(member.rank == 0 ? logging::Level::kInfo : logging::Level::kDebug, "Group '",
+                  member.group, "', generation ", member.generation, ": ", member.task(member.rank),
+                  " is rank ", member.rank, " of ", member.size(), ", ", text...);
   };
   size_t most_on_a_host = 0;
   for (const std::vector<int>& ranks : hosts)
