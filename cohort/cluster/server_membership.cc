@@ -135,7 +135,7 @@ void ServerMembership::stop(const std::string& where) {
   agent_->leave(where);
   if (service_) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kLastWait, [&] { return !others_are_alive(); });
+    changed_.wait_for(lock, kLastWait, [&] { return others_stay_ || !others_are_alive(); });
   }
   agent_->stop();
 }
