@@ -46,7 +46,7 @@ void secure_in(const std::string& directory, internal::JobPlan& plan) {
   }
 }
 
-// Certificates for this run. Their keys are on no disk, where they would outlive a launcher that is killed.
+// Makes certificates for this run. Their keys are on no disk, where they would outlive a launcher that is killed.
 std::vector<internal::MemoryFile> secure_this_run(internal::JobPlan& plan) {
   const internal::security::CertificateTexts texts =
       internal::security::make_certificate_texts(kCluster, ids_of(plan));

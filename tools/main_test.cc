@@ -219,7 +219,7 @@ TEST_F(Command, WrongClustersAreWrongCalls) {
   EXPECT_FALSE(std::filesystem::exists(directory + "/c"));
 }
 
-// In a task that starts again, too; and with no folder for temporary files at all.
+// A task that starts again reads them, too, and no folder for temporary files is needed.
 TEST_F(Command, CertificatesOfOneRunAreOnNoDisk) {
   const Ended ended = run({"launch", "--workers", "1", "--restarts", "1", "--", "sh", "-c",
                            "head -n 1 $COHORT_CERTIFICATE_FILE $COHORT_KEY_FILE $COHORT_CA_FILE\n"

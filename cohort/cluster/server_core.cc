@@ -279,7 +279,7 @@ int ServerCore::join() {
   // Until all has ended: a second signal must not kill a task that is saying goodbye.
   std::optional<SignalWatch> signals;
   if (stop_on_signals_) signals.emplace();
-  // All that such a task may say for hours.
+  // Such a task may say nothing else for hours.
   if (!is_stopping()) log_info(task_, " serves at ", address_);
   wait_for_end(signals ? &*signals : nullptr);
   finish("");

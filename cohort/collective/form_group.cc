@@ -168,7 +168,7 @@ std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks
     return make_transport_communicator(part, std::move(transport));
   };
   const auto say = [&](const auto&... text) {
-    // Once for all; of each task for who looks for a fault.
+    // Rank 0 says it for all; each task's own line is for who looks for a fault.
     internal::log(member.rank == 0 ? logging::Level::kInfo : logging::Level::kDebug, "Group '",
                   member.group, "', generation ", member.generation, ": ", member.task(member.rank),
                   " is rank ", member.rank, " of ", member.size(), ", ", text...);

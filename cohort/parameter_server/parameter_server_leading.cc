@@ -199,7 +199,7 @@ void ParameterServerCore::end_others() noexcept {
     std::vector<TaskId> left;
     for (const TaskId& task : setup_.cluster.tasks()) {
       const bool serves = task.job == kWorker || task.job == kPs;
-      // Of a lost task's host perhaps nobody answers at all.
+      // A lost task's host may not answer at all.
       if (serves && status_of(task) != distribute::TaskStatus::kLost) left.push_back(task);
     }
     while (!left.empty() && std::chrono::steady_clock::now() < deadline) {

@@ -34,7 +34,7 @@ bool says_nothing(std::string_view message) {
          message.find("Subchannel disconnected") != std::string_view::npos;
 }
 
-// Who may have failed: "10.0.0.7:41234", "10.0.0.7:41234 or 10.0.0.8:5123".
+// Names those who may have failed: "10.0.0.7:41234", "10.0.0.7:41234 or 10.0.0.8:5123".
 std::string text_of(const std::vector<std::string>& peers) {
   constexpr size_t kMostNamed = 3;
   std::string text;
@@ -69,7 +69,7 @@ bool is_refusal(std::string_view message) {
 
 void write_line(gpr_log_func_args* line) {
   const std::string_view message = line->message == nullptr ? "" : line->message;
-  // Asked for by GRPC_VERBOSITY, all of it.
+  // Nobody gets these who has not asked for them (GRPC_VERBOSITY).
   if (line->severity != GPR_LOG_SEVERITY_ERROR) {
     return log_info("gRPC, ", line->file, ':', line->line, ": ", message);
   }

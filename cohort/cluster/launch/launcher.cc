@@ -294,7 +294,7 @@ class Job {
     regroup_.reset();
   }
 
-  // In a job with ps, its coordinator; and the tasks that serve it until it says goodbye.
+  // The chief of a job with ps coordinates it; workers and ps tasks serve it until it says goodbye.
   bool leads_servers(const State& state) const {
     return has_ps_ && state.run->task().id.job == "chief";
   }

@@ -7,7 +7,7 @@ namespace cohort::internal::membership {
 
 using Duration = std::chrono::nanoseconds;
 
-// Why most tasks leave: nothing that somebody must know.
+// The reason that most tasks give when they leave. Nobody needs to know it.
 inline constexpr char kEndOfProgram[] = "at the end of its program";
 
 // One clock decides, the service's; agents take the settings from its answer when they register.

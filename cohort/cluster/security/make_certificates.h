@@ -39,7 +39,7 @@ struct MadeCertificates {
 // directory or read ca.key), file_system.h's errors.
 MadeCertificates make_certificates(const CertificateRequest& request);
 
-// What the files of a cluster hold, where nothing is written.
+// The texts of a cluster's certificates and keys, where nothing is written.
 struct CertificateTexts {
   std::string ca_pem;
   struct Task {
@@ -50,7 +50,7 @@ struct CertificateTexts {
   std::vector<Task> tasks;  // those that were asked for, in order
 };
 
-// Certificates that live as long as one run, of an authority whose key is kept nowhere. Valid for 30 days.
+// Makes certificates for one run, by an authority whose key is kept nowhere. They are valid for 30 days.
 // Errors: InvalidArgument, as make_certificates.
 CertificateTexts make_certificate_texts(const std::string& cluster,
                                         const std::vector<TaskId>& tasks);

@@ -32,7 +32,7 @@ class Cgroups {
 
   // The least of the process's group and of the groups around it that are mounted; nothing: no limit.
   std::optional<CpuQuota> cpu_quota() const;
-  // Bytes, as cpu_quota().
+  // The least limit of the same groups, in bytes; nothing: no limit.
   std::optional<int64_t> memory_limit() const;
   // How many processes of this process's own group the kernel has ended for want of memory; nothing
   // where it does not count them.

@@ -19,7 +19,7 @@ using testing::Optional;
 
 // A tree of groups, and a process in one of them.
 struct CgroupsTest : testing::Test {
-  // As a line of mountinfo, of a folder of this test.
+  // Adds a line to mountinfo, for a folder of this test.
   void mount(const std::string& root, const std::string& point, const std::string& type,
              const std::string& options) {
     std::filesystem::create_directories(folder / point);
@@ -73,7 +73,7 @@ TEST_F(CgroupsTest, VersionOneHasAMountForEachController) {
   EXPECT_THAT(groups().oom_kills(), Optional(Eq(7)));
 }
 
-// As docker shows it: the process's group is the top of what is mounted.
+// Docker shows a process its own group as the top of what is mounted.
 TEST_F(CgroupsTest, ANamespaceBeginsAtItsOwnGroup) {
   mount("/", "sys\\040with\\040space", "cgroup2", "rw");
   std::filesystem::create_directory(folder / "sys with space");
