@@ -24,6 +24,7 @@ uint64_t socket_number(int fd) {
 
 void NewPeers::add(int connection, const std::string& address) {
   const std::lock_guard lock(mutex_);
+  forget_closed();
   if (peers_.size() >= kMostWaiting) peers_.erase(peers_.begin());
   peers_.push_back({connection, socket_number(connection), address});
   num_waiting_ = peers_.size();
@@ -37,10 +38,14 @@ void NewPeers::has_called(std::string_view address) {
   num_waiting_ = peers_.size();
 }
 
-std::vector<std::string> NewPeers::waiting() {
-  const std::lock_guard lock(mutex_);
+void NewPeers::forget_closed() {
   std::erase_if(peers_,
                 [](const Peer& peer) { return socket_number(peer.connection) != peer.socket; });
+}
+
+std::vector<std::string> NewPeers::waiting() {
+  const std::lock_guard lock(mutex_);
+  forget_closed();
   num_waiting_ = peers_.size();
   std::vector<std::string> addresses;
   for (auto peer = peers_.rbegin(); peer != peers_.rend(); ++peer) {

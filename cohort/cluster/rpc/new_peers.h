@@ -28,6 +28,8 @@ class NewPeers {
     std::string address;
   };
 
+  void forget_closed();
+
   std::atomic<size_t> num_waiting_{0};  // the size of peers_, for has_called
   std::mutex mutex_;
   std::vector<Peer> peers_;
