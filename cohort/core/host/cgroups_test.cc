@@ -10,6 +10,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_folder.h"
 #include "cohort/core/testing_fork.h"
+#include "cohort/core/thread_pool.h"
 
 namespace cohort::internal {
 namespace {
@@ -138,10 +139,10 @@ TEST(CgroupsOfThisMachineTest, AQuotaOfTheKernelIsRead) {
   const std::string cores = in_forked_child([&]() -> std::string {
     std::ofstream(group + "/cgroup.procs") << ::getpid() << std::flush;
     const std::optional<CpuQuota> quota = Cgroups().cpu_quota();
-    return quota ? str(quota->cores) : "no quota";
+    return quota ? str(quota->cores, " cores, ", num_usable_cores(), " thread") : "no quota";
   });
   EXPECT_EQ(::rmdir(group.c_str()), 0) << group;
-  EXPECT_EQ(cores, "0.5");
+  EXPECT_EQ(cores, "0.5 cores, 1 thread");
 }
 
 }  // namespace
