@@ -15,8 +15,8 @@ struct LaunchCommandOptions {
   int restarts = 0;
   bool restart_each = false;
   double grace_seconds = 30;
-  // Tasks prove to each other who they are by certificates. Empty: they are made for this run and
-  // go with it; else they are in this directory, or are made there.
+  // Tasks prove to each other who they are by certificates. Empty: they are made for this run, and are in
+  // this process's memory alone; else they are in this directory, or are made there.
   std::string certificates = "";
   bool tls = true;
   bool dry_run = false;  // says what it would start

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <iostream>
@@ -15,6 +16,7 @@
 #include "tools/launch_command.h"
 #include "tools/printable.h"
 #include "tools/tfrecord_commands.h"
+#include "tools/unknown_word.h"
 
 namespace cohort::tools {
 namespace {
@@ -79,6 +81,13 @@ class CommandLine {
 
   // Errors: CLI::ParseError.
   void parse(int argc, char** argv) { app_.parse(argc, argv); }
+  // What is wrong with a call that ended in `error`, and where to look.
+  std::string explain(const CLI::ParseError& error, int argc, char** argv) const {
+    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    const std::string unknown = explain_unknown_word(app_, arguments);
+    return internal::str(unknown.empty() ? error.what() : unknown, "; see `",
+                         name_of_command(app_, arguments), " --help`");
+  }
   int print_help(const CLI::ParseError& request) const {
     return app_.exit(request, std::cout, std::cerr);
   }
@@ -268,7 +277,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help_or_version) {
     return after_output(line.print_help(help_or_version));
   } catch (const CLI::ParseError& error) {
-    return fail(std::string(error.what()) + "; see `cohort --help`", kExitUsage);
+    return fail(line.explain(error, argc, argv), kExitUsage);
   } catch (const Error& error) {
     return fail(error.what(), exit_code(error));
   } catch (const std::exception& error) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/launch/child_process.h"
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/cluster/server.h"
@@ -50,8 +51,10 @@ struct Command : testing::Test {
   }
   ~Command() override { std::filesystem::remove_all(root); }
 
-  // In the directory. `stdout_path`: empty: the same as stderr; kClosed: the program has none.
-  Ended run(const Arguments& arguments, const std::string& stdout_path = "") const {
+  // In the directory. `stdout_path`: empty: that of stderr; kClosed: the program has none.
+  // `variables`: "NAME=value", beside this program's.
+  Ended run(const Arguments& arguments, const std::string& stdout_path = "",
+            const Arguments& variables = {}) const {
     const std::string log = root + "/log";
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
@@ -70,8 +73,17 @@ struct Command : testing::Test {
       argv.push_back(const_cast<char*>(argument.c_str()));
     }
     argv.push_back(nullptr);
+    std::vector<std::string> environment = internal::own_environment();
+    for (const std::string& variable : variables) {
+      const size_t equals = variable.find('=');
+      internal::set_variable(environment, variable.substr(0, equals), variable.substr(equals + 1));
+    }
+    std::vector<char*> envp;
+    for (std::string& variable : environment) envp.push_back(variable.data());
+    envp.push_back(nullptr);
     pid_t pid = -1;
-    const int error = ::posix_spawn(&pid, COHORT_COMMAND, &actions, nullptr, argv.data(), environ);
+    const int error =
+        ::posix_spawn(&pid, COHORT_COMMAND, &actions, nullptr, argv.data(), envp.data());
     ::posix_spawn_file_actions_destroy(&actions);
     EXPECT_EQ(error, 0) << COHORT_COMMAND;
     int status = -1;
@@ -161,6 +173,47 @@ TEST_F(Command, WrongCalls) {
   }
 }
 
+TEST_F(Command, AWordThatIsNotKnownIsNamedWithWhatItMayMean) {
+  expect_refused({"launch", "--worker", "2", "--", "true"}, kExitUsage,
+                 "`cohort launch` has no option '--worker'; did you mean '--workers'?");
+  expect_refused({"launch", "--workers", "2", "--restart=1", "--", "true"}, kExitUsage,
+                 "'--restart'; did you mean '--restarts'?");
+  expect_refused({"launch", "--no-tsl", "--workers", "1", "--", "true"}, kExitUsage,
+                 "'--no-tsl'; did you mean '--no-tls'?");
+  expect_refused({"launch", "-n", "2", "--", "true"}, kExitUsage,
+                 "`cohort launch` has no option '-n'; there are --help, --workers, --ps, ");
+  expect_refused({"launch", "--workers", "1", "echo", "--data", "x"}, kExitUsage,
+                 "has no option '--data'; write -- before the program whose option it is; see "
+                 "`cohort launch --help`");
+  expect_refused({"lunch"}, kExitUsage, "`cohort` has no command 'lunch'; did you mean 'launch'?");
+  expect_refused({"--verison"}, kExitUsage, "'--verison'; did you mean '--version'?");
+  expect_refused({"checkpoint", "lst", "."}, kExitUsage,
+                 "`cohort checkpoint` has no command 'lst'; did you mean 'ls'?");
+  expect_refused(
+      {"checkpoint", "frob"}, kExitUsage,
+      "'frob'; there are ls, show, verify, diff, export; see `cohort checkpoint --help`");
+  expect_refused({"checkpoint", "ls", ".", "--jsn"}, kExitUsage, "did you mean '--json'?");
+  expect_refused({"checkpoint", "show", "ckpt-1", "--max-element", "3"}, kExitUsage,
+                 "did you mean '--max-elements'?");
+  expect_refused({"tfrecord", "ls", "--feature", "x"}, kExitUsage, "did you mean '--features'?");
+  expect_refused({"cluster", "statis"}, kExitUsage, "did you mean 'status'?");
+  expect_refused({"cluster", "certificates", "--clustr", "a", "--out", "b"}, kExitUsage,
+                 "did you mean '--cluster'?");
+}
+
+// What is known is not called unknown: values that look like options, and words after `--`.
+TEST_F(Command, WrongCallsOfKnownWordsSayWhatIsWrong) {
+  expect_refused({"launch", "--workers", "2", "--ps"}, kExitUsage, "--ps: 1 required");
+  expect_refused({"launch", "--workers", "2"}, kExitUsage,
+                 "COMMAND is required; see `cohort launch");
+  expect_refused({"launch", "--ps", "0", "--", "true", "--worker"}, kExitUsage,
+                 "the job has no task; say how many: --workers 2");
+  expect_refused({"launch", "--workers", "x", "--", "true"}, kExitUsage, "--workers = x");
+  expect_refused({"launch", "--workers", "1", "--", ""}, kExitUsage, "the program's name is empty");
+  expect_refused({"launch", "--workers", "1", "--", "/dev/null"}, kExitUsage,
+                 "'/dev/null' is no file that can be executed");
+}
+
 TEST_F(Command, WrongClustersAreWrongCalls) {
   expect_refused({"cluster", "certificates", "--cluster", "a b", "--out", "c", "--workers", "1"},
                  kExitUsage, "a cluster cannot be called 'a b'");
@@ -170,18 +223,37 @@ TEST_F(Command, WrongClustersAreWrongCalls) {
   EXPECT_FALSE(std::filesystem::exists(directory + "/c"));
 }
 
-TEST_F(Command, CertificatesOfOneRunHaveNoAuthorityAfterIt) {
-  const Ended ended =
-      run({"launch", "--workers", "1", "--", "sh", "-c",
-           "cd $(dirname $COHORT_CA_FILE); echo $PWD > '" + root + "/where'; ls; exit 3"});
+// A task that starts again reads them, too, and no folder for temporary files is needed.
+TEST_F(Command, CertificatesOfOneRunAreOnNoDisk) {
+  const Ended ended = run({"launch", "--workers", "1", "--restarts", "1", "--", "sh", "-c",
+                           "head -n 1 $COHORT_CERTIFICATE_FILE $COHORT_KEY_FILE $COHORT_CA_FILE\n"
+                           "stat -L -c %a $COHORT_KEY_FILE\n"
+                           "[ -e again ] && exit 3; touch again; kill -9 $$"},
+                          "", {"TMPDIR=" + root + "/none"});
   EXPECT_EQ(ended.exit_code, 3) << ended.output;
-  EXPECT_THAT(ended.output, HasSubstr("[worker:0] ca.pem\n"));
-  EXPECT_THAT(ended.output, HasSubstr("[worker:0] worker-0.key\n"));
-  EXPECT_EQ(ended.output.find("ca.key"), std::string::npos) << ended.output;
+  size_t keys = 0;
+  for (size_t at = 0;
+       (at = ended.output.find("-----BEGIN PRIVATE KEY-----", at)) != std::string::npos; ++at) {
+    ++keys;
+  }
+  EXPECT_EQ(keys, 2u) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("[worker:0] 600\n"));
+  EXPECT_EQ(ended.output.find("cannot open"), std::string::npos) << ended.output;
+}
+
+TEST_F(Command, AKilledLauncherLeavesNoKeysBehind) {
+  const std::string temporary = root + "/temporary";
+  std::filesystem::create_directory(temporary);
+  const Ended ended = run({"launch", "--workers", "1", "--", "sh", "-c",
+                           "cat $COHORT_KEY_FILE > /dev/null && echo $COHORT_KEY_FILE > '" + root +
+                               "/where'; kill -9 $PPID; exec sleep 60"},
+                          "", {"TMPDIR=" + temporary});
+  EXPECT_EQ(ended.exit_code, -1) << "not killed: " << ended.output;
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
   std::string where;
   std::getline(std::ifstream(root + "/where"), where);
-  EXPECT_NE(where, "");
-  EXPECT_FALSE(std::filesystem::exists(where));
+  EXPECT_THAT(where, StartsWith("/proc/"));
+  EXPECT_FALSE(std::ifstream(where).is_open());
 }
 
 TEST_F(Command, WhatIsNotThere) {

@@ -15,12 +15,14 @@
 #include "cohort/cluster/membership/prometheus_text.h"
 #include "cohort/cluster/membership/settings.h"
 #include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/cluster/rpc/refused_connections.h"
 #include "cohort/cluster/server_services.h"
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/monitoring.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -99,6 +101,13 @@ void check_options(const train::ClusterSpec& spec, const ServerOptions& options)
 UniqueFd metrics_listener(const ServerOptions& options) {
   if (options.metrics_port == 0) return UniqueFd();
   return rpc::listen_at(options.metrics_host, options.metrics_port);
+}
+
+std::vector<monitoring::Sample> refused_connections() {
+  std::vector<monitoring::Sample> samples = monitoring::samples();
+  std::erase_if(samples,
+                [](const auto& sample) { return sample.name != rpc::kRefusedConnections; });
+  return samples;
 }
 
 // What others connect to, of a task that listens at `listener`.
@@ -180,10 +189,11 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
       dispatcher_, std::move(listener),
       rpc::GrpcServerOptions{.security = security_, .settings = settings_of(options)});
   if (security_->is_insecure()) warning_.emplace(str(task_, " at ", address_));
-  log_info("Started server of ", task_, " at ", address_);
+  log(logging::Level::kDebug, "Started server of ", task_, " at ", address_);
   if (metrics.valid()) {
     metrics_ = std::make_unique<MetricsServer>(std::move(metrics), [membership = membership_] {
       return membership::prometheus_text(membership->status()) +
+             membership::prometheus_text(refused_connections()) +
              membership::prometheus_text(monitoring::timings());
     });
     log_info(task_, " answers GET /metrics at ", metrics_->address());
@@ -239,7 +249,9 @@ void ServerCore::request_stop(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     if (std::exchange(stop_requested_, true)) return;
   }
-  if (!reason.empty()) log_info("Server of ", task_, " stops: ", reason);
+  if (!reason.empty() && reason != membership::kEndOfProgram) {
+    log_info("Server of ", task_, " stops: ", reason);
+  }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
 }
@@ -267,6 +279,8 @@ int ServerCore::join() {
   // Until all has ended: a second signal must not kill a task that is saying goodbye.
   std::optional<SignalWatch> signals;
   if (stop_on_signals_) signals.emplace();
+  // Such a task may say nothing else for hours.
+  if (!is_stopping()) log_info(task_, " serves at ", address_);
   wait_for_end(signals ? &*signals : nullptr);
   finish("");
   const std::lock_guard lock(mutex_);

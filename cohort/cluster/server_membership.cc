@@ -56,6 +56,7 @@ membership::RosterOptions roster_of(const ServerContext& context, bool has_rende
 }
 
 void log_line(const std::string& text) { log_info(text); }
+void log_detail(const std::string& text) { log(logging::Level::kDebug, text); }
 
 }  // namespace
 
@@ -94,6 +95,7 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
                                         .start_timeout = bounded_wait(options.start_timeout),
                                         .store = {},
                                         .log = log_line,
+                                        .detail = log_detail,
                                         .on_change = [this] {
                                           { const std::lock_guard lock(mutex_); }
                                           changed_.notify_all();
@@ -133,7 +135,7 @@ void ServerMembership::stop(const std::string& where) {
   agent_->leave(where);
   if (service_) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kLastWait, [&] { return !others_are_alive(); });
+    changed_.wait_for(lock, kLastWait, [&] { return others_stay_ || !others_are_alive(); });
   }
   agent_->stop();
 }

@@ -2,6 +2,7 @@
 // service itself.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -57,6 +58,8 @@ class ServerMembership : public rpc::Fence {
   // Leaves in good order. The coordinating task then waits for the others to leave, two seconds at
   // most, for its end is the end of the cluster.
   void stop(const std::string& where);
+  // The others stay, for another coordinator: stop() does not wait for them. Thread safety: any thread.
+  void others_stay() { others_stay_ = true; }
 
   void check(const rpc::Caller& caller) const override { agent_->check(caller); }
   // Whether this thread is in a handler of on_error, for which stop() would wait.
@@ -79,6 +82,7 @@ class ServerMembership : public rpc::Fence {
   const TaskId leader_;
   const bool has_rendezvous_;
   const std::shared_ptr<rpc::Identity> identity_;
+  std::atomic<bool> others_stay_{false};
 
   mutable std::mutex mutex_;  // guards handler_ and what follows it; outlives the clock's timers
   std::condition_variable changed_;

@@ -24,6 +24,7 @@
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/cgroups.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
 #include "cohort/core/logging.h"
@@ -51,8 +52,9 @@ bool is_declared_trusted() {
 // What a task says of itself before the group forms.
 struct Introduction {
   std::string host;
-  std::string options;  // the same on all tasks, or they cannot work together
-  cpu_set_t cores;      // that it may use
+  std::string options;           // the same on all tasks, or they cannot work together
+  cpu_set_t cores;               // that it may use
+  std::string quota_group = "";  // whose processor time it shares; empty: no quota
 };
 
 std::string text_of(const CommunicationOptions& options) {
@@ -65,7 +67,8 @@ std::string encode(const Introduction& introduction) {
   internal::WireWriter out;
   out.bytes(1, introduction.host)
       .bytes(2, introduction.options)
-      .bytes(3, internal::encode_cores(introduction.cores));
+      .bytes(3, internal::encode_cores(introduction.cores))
+      .bytes(4, introduction.quota_group);
   return out.str();
 }
 
@@ -76,6 +79,7 @@ Introduction decode(const std::string& bytes) {
     if (in.field() == 1) introduction.host = in.bytes();
     if (in.field() == 2) introduction.options = in.bytes();
     if (in.field() == 3) introduction.cores = internal::decode_cores(in.bytes());
+    if (in.field() == 4) introduction.quota_group = in.bytes();
   }
   return introduction;
 }
@@ -101,15 +105,19 @@ HostRanks hosts_of(const std::vector<Introduction>& tasks) {
   return hosts;
 }
 
-int cores_of(int rank, const std::vector<Introduction>& tasks) {
+// The task's share of its host's cores, and of `quota` where it has one.
+int cores_of(int rank, const std::vector<Introduction>& tasks,
+             const std::optional<internal::CpuQuota>& quota) {
   std::vector<cpu_set_t> on_host;
   size_t self = 0;
+  int sharers = 0;  // of the quota
   for (size_t other = 0; other < tasks.size(); ++other) {
     if (tasks[other].host != tasks[static_cast<size_t>(rank)].host) continue;
     if (other == static_cast<size_t>(rank)) self = on_host.size();
     on_host.push_back(tasks[other].cores);
+    if (quota && tasks[other].quota_group == quota->group) ++sharers;
   }
-  return internal::share_of_cores(on_host, self);
+  return internal::share_of_quota(quota, sharers, internal::share_of_cores(on_host, self));
 }
 
 void warn_of_nccl(const CommunicationOptions& options) {
@@ -160,9 +168,10 @@ std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks
     return make_transport_communicator(part, std::move(transport));
   };
   const auto say = [&](const auto&... text) {
-    internal::log_info("Group '", member.group, "', generation ", member.generation, ": ",
-                       member.task(member.rank), " is rank ", member.rank, " of ", member.size(),
-                       ", ", text...);
+    // Rank 0 says it for all; each task's own line is for who looks for a fault.
+    internal::log(member.rank == 0 ? logging::Level::kInfo : logging::Level::kDebug, "Group '",
+                  member.group, "', generation ", member.generation, ": ", member.task(member.rank),
+                  " is rank ", member.rank, " of ", member.size(), ", ", text...);
   };
   size_t most_on_a_host = 0;
   for (const std::vector<int>& ranks : hosts)
@@ -201,11 +210,15 @@ FormedGroup form_group_at(const std::string& host, const GroupMember& member,
     check_nobody_has_failed(member);
   };
   try {
-    const std::vector<Introduction> tasks = introduce(
-        watched, {.host = host, .options = text_of(options), .cores = internal::own_cores()});
+    const std::optional<internal::CpuQuota> quota = internal::Cgroups().cpu_quota();
+    const std::vector<Introduction> tasks =
+        introduce(watched, {.host = host,
+                            .options = text_of(options),
+                            .cores = internal::own_cores(),
+                            .quota_group = quota ? quota->group : ""});
     check_same(watched, tasks);
     FormedGroup formed{connect(watched, hosts_of(tasks), network_of(options), server),
-                       cores_of(member.rank, tasks)};
+                       cores_of(member.rank, tasks, quota)};
     if (options.timeout.count() > 0) {
       formed.communicator =
           limited(std::move(formed.communicator), internal::bounded_wait(options.timeout));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/cgroups.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/process.h"
 #include "cohort/core/task.h"
@@ -173,10 +174,10 @@ int num_usable_cores() {
     std::vector<cpu_set_t> mask(static_cast<size_t>(cores / CPU_SETSIZE));
     const size_t bytes = mask.size() * sizeof(cpu_set_t);
     if (sched_getaffinity(0, bytes, mask.data()) == 0) {
-      return std::max(1, CPU_COUNT_S(bytes, mask.data()));
+      return cores_under(Cgroups().cpu_quota(), CPU_COUNT_S(bytes, mask.data()));
     }
   }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return cores_under(Cgroups().cpu_quota(), static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 void set_thread_name(const std::string& name) {

@@ -32,7 +32,7 @@ class ThreadPool {
 };
 
 namespace internal {
-// The cores that this process may use (its affinity mask). At least 1.
+// The cores that this process may use: its affinity mask's, at most its cgroups' quota. At least 1.
 int num_usable_cores();
 // Names the calling thread for debuggers (15 characters count).
 void set_thread_name(const std::string& name);

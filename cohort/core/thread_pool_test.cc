@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/cgroups.h"
 
 namespace cohort {
 namespace {
@@ -167,12 +168,13 @@ TEST(ThreadNameTest, IsCutToWhatTheKernelTakes) {
   }).join();
 }
 
-TEST(NumUsableCoresTest, CountsTheAffinityMask) {
+TEST(NumUsableCoresTest, CountsTheAffinityMaskUpToTheQuota) {
   EXPECT_GE(internal::num_usable_cores(), 1);
   std::thread([] {
     cpu_set_t allowed;
     ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-    EXPECT_EQ(internal::num_usable_cores(), CPU_COUNT(&allowed));
+    EXPECT_EQ(internal::num_usable_cores(),
+              internal::cores_under(internal::Cgroups().cpu_quota(), CPU_COUNT(&allowed)));
     int first = 0;
     while (!CPU_ISSET(first, &allowed)) ++first;
     cpu_set_t one;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/membership/settings.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/core/error.h"
 #include "cohort/core/process.h"
@@ -50,7 +51,7 @@ void end_task_servers() {
   for (const bool coordinators : {false, true}) {
     for (const auto& [place, server] : servers) {
       const bool coordinates = server->server().core().membership().service() != nullptr;
-      if (coordinates == coordinators) server->server().stop("at the end of its program");
+      if (coordinates == coordinators) server->server().stop(internal::membership::kEndOfProgram);
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/cgroups.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/task.h"
 #include "cohort/core/text.h"
@@ -59,9 +60,11 @@ int workers_on_host(const ParameterServerCore::Setup& setup) {
   return most;
 }
 
-// They divide the host's cores, except where a launcher has given each its own.
+// They divide the host's cores, or the quota of their cgroup, except where a launcher has given each
+// cores of its own.
 int cores_of_worker(const ParameterServerCore::Setup& setup) {
-  const auto on_host = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  const int on_host =
+      cores_under(Cgroups().cpu_quota(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
   return std::min(num_usable_cores(), std::max(1, on_host / workers_on_host(setup)));
 }
 

@@ -162,6 +162,10 @@ void ParameterServerCore::leave_by_exception() noexcept {
       published_.wait_until_taken(setup_.server->coordination(),
                                   std::chrono::steady_clock::now() + kPatience);
     }
+    // Who waits in join() stays, for a coordinator that starts again; who runs fit ends by its result.
+    if (setup_.server != nullptr && has_begun() && !published_.any()) {
+      setup_.server->core().membership().others_stay();
+    }
     FailureFrame* const frame = FailureFrame::current();
     const bool is_alone = setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr;
     if (frame == nullptr || is_alone) return;
@@ -186,15 +190,17 @@ void ParameterServerCore::end_others() noexcept {
     published_.wait_until_taken(setup_.server->coordination(),
                                 std::chrono::steady_clock::now() + kPatienceForResult);
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    const auto is_alive = [&](const TaskId& task) {
+    const auto status_of = [&](const TaskId& task) {
       for (const distribute::ClusterTask& one : setup_.server->coordination().view().tasks) {
-        if (one.task == task) return one.status == distribute::TaskStatus::kAlive;
+        if (one.task == task) return one.status;
       }
-      return false;
+      return distribute::TaskStatus::kLost;
     };
     std::vector<TaskId> left;
     for (const TaskId& task : setup_.cluster.tasks()) {
-      if (task.job == kWorker || task.job == kPs) left.push_back(task);
+      const bool serves = task.job == kWorker || task.job == kPs;
+      // A lost task's host may not answer at all.
+      if (serves && status_of(task) != distribute::TaskStatus::kLost) left.push_back(task);
     }
     while (!left.empty() && std::chrono::steady_clock::now() < deadline) {
       std::vector<std::future<std::exception_ptr>> ended;
@@ -209,7 +215,8 @@ void ParameterServerCore::end_others() noexcept {
       for (size_t i = 0; i < left.size(); ++i) {
         // Each call has its deadline.
         const std::exception_ptr error = ended[i].get();
-        if (error != nullptr && was_refused(error) && is_alive(left[i])) again.push_back(left[i]);
+        const bool is_alive = status_of(left[i]) == distribute::TaskStatus::kAlive;
+        if (error != nullptr && was_refused(error) && is_alive) again.push_back(left[i]);
       }
       left = std::move(again);
       if (!left.empty()) std::this_thread::sleep_for(kAgain);

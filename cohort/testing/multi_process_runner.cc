@@ -200,8 +200,16 @@ class MultiProcessRunner::Impl {
       throw InvalidArgumentError(str("MultiProcessOptions.log_directory '", options_.log_directory,
                                      "' cannot be made: ", internal::errno_text(error.value())));
     }
-    std::string pattern = std::filesystem::temp_directory_path(error) / "cohort_tasks_XXXXXX";
-    if (error || !::mkdtemp(pattern.data())) {
+    const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
+    if (error) {
+      const char* const folder = std::getenv("TMPDIR");
+      throw NotFoundError(str("there is no folder for temporary files: TMPDIR is '",
+                              folder ? folder : "", "' (", error.message(),
+                              "). Set it to a folder that is there, or set "
+                              "MultiProcessOptions.log_directory"));
+    }
+    std::string pattern = temporary / "cohort_tasks_XXXXXX";
+    if (!::mkdtemp(pattern.data())) {
       throw ResourceExhaustedError(
           str("cannot make the temporary folder ", pattern, ": ", internal::errno_text(errno)));
     }

@@ -52,6 +52,12 @@ std::string digest_in(const Launched& launched, int worker) {
   return at == std::string::npos ? "" : launched.output.substr(at + before.size(), 16);
 }
 
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
 int train_under_launcher(const std::string& directory, const std::string& fault) {
   return run_program([&] {
     random::set_seed(8);
@@ -76,6 +82,8 @@ TEST_F(MultiWorker, AKilledJobEndsWithTheBitsOfOneThatWasNot) {
   const Launched calm = launch_training(directory + "/calm", "none", 0);
   EXPECT_EQ(calm.exit_code, 0) << calm.output;
   EXPECT_EQ(digest_in(calm, 0), digest_in(calm, 1));
+  // Who they are, that all have come, how they exchange values: once.
+  EXPECT_LE(count_of(calm.output, " cohort info: "), 3) << calm.output;
   const Launched killed = launch_training(directory + "/killed", "kill", 1);
   EXPECT_EQ(killed.exit_code, 0) << killed.output;
   EXPECT_EQ(killed.restarts, (std::vector<int>{1, 1}));

@@ -70,6 +70,75 @@ TEST_F(ParameterServerFaults, Row9AStoppedPsIsNamedByItsSilence) {
   runner.wait_all();
 }
 
+// Counts until a ps task is lost. Arguments: a directory; "handled": the program goes on after the error, in
+// whose scope its objects are, else the error ends them. Says how many milliseconds their end took.
+std::string end_after_a_loss(const Arguments& arguments) {
+  const TFConfigClusterResolver resolver;
+  double lost = 0;
+  const auto count_until_lost = [&](const ClusterCoordinator& coordinator, const auto& step) {
+    try {
+      std::printf("counts\n");
+      std::fflush(stdout);
+      while (true) {
+        for (int i = 0; i < 100; ++i) coordinator.schedule(step);
+        coordinator.join();
+      }
+    } catch (const UnavailableError& error) {
+      lost = now_ms();
+      std::printf("caught %s\n", error.what());
+      std::fflush(stdout);
+      if (arguments[1] != "handled") throw;
+    }
+  };
+  try {
+    const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});
+    const Program program(strategy, arguments[0], false);
+    const auto step = program.declare_step(0);
+    if (resolver.task_type() != "chief") {
+      return std::to_string(Server(resolver, quick()).join());
+    }
+    const ClusterCoordinator coordinator(strategy);
+    count_until_lost(coordinator, step);
+  } catch (const UnavailableError&) {
+    if (lost == 0) throw;
+  }
+  std::printf("ended after %ld\n", static_cast<int64_t>(now_ms() - lost));
+  std::fflush(stdout);
+  return "";
+}
+
+class ParameterServerEnd : public ParameterServerFaults,
+                           public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Ways, ParameterServerEnd, ::testing::Values("handled", "thrown"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(ParameterServerEnd, TheEndAfterALostPsIsQuick) {
+  for (const int ps : {0, 1}) {
+    MultiProcessRunner runner({.jobs = {{"chief", 1}, {"worker", 2}, {"ps", 2}},
+                               .function = "end_after_a_loss",
+                               .arguments = {directory_, GetParam()},
+                               .deadline = 120s});
+    runner.start();
+    chief_line(runner, "counts");
+    const double killed = now_ms();
+    runner.kill({"ps", ps});
+    chief_line(runner, "caught");
+    const double caught = now_ms();
+    const std::string ended = chief_line(runner, "ended after");
+    // Without a goodbye the others wait for another coordinator.
+    if (GetParam() == std::string("thrown")) {
+      for (const TaskId& task : runner.tasks()) {
+        if (task != kTheChief && task != TaskId{"ps", ps}) runner.kill(task);
+      }
+    }
+    runner.wait_all();
+    const int64_t took = std::stoll(ended.substr(ended.rfind(' ') + 1));
+    std::printf("kill -9 of ps %d: named after %.0f ms, the objects ended after %ld\n", ps,
+                caught - killed, took);
+    EXPECT_LT(took, internal::time_limit(300)) << ps;
+  }
+}
+
 // Half of what a save writes; some tenths of a second on any disk.
 constexpr int64_t kBigRows = int64_t{1} << 18;
 constexpr int64_t kBigColumns = 128;
@@ -141,5 +210,6 @@ TEST_F(ParameterServerSaves, APsThatIsKilledWhileItWritesIsNamedAndLeavesNothing
 
 int main(int argc, char** argv) {
   using namespace cohort::parameter_server_faults;
-  return run_main(argc, argv, {{"count", count}, {"save", save_twice}});
+  return run_main(argc, argv,
+                  {{"count", count}, {"save", save_twice}, {"end_after_a_loss", end_after_a_loss}});
 }

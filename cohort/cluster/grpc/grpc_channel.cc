@@ -12,6 +12,7 @@
 #include "cohort/cluster/grpc/byte_buffers.h"
 #include "cohort/cluster/grpc/callback_threads.h"
 #include "cohort/cluster/grpc/grpc_credentials.h"
+#include "cohort/cluster/grpc/grpc_log.h"
 #include "cohort/cluster/grpc/grpc_time.h"
 #include "cohort/cluster/grpc/hand_over.h"
 #include "cohort/cluster/rpc/error_detail.h"
@@ -273,6 +274,7 @@ class GrpcChannel : public Channel {
 }  // namespace
 
 std::shared_ptr<Channel> make_grpc_channel(const GrpcChannelOptions& options) {
+  take_over_grpc_log();
   hold_callback_threads();
   return std::make_shared<GrpcChannel>(options);
 }

@@ -5,12 +5,21 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <future>
+#include <sstream>
+#include <string_view>
+#include <thread>
 
 #include "cohort/cluster/grpc/testing_server_process.h"
 #include "cohort/cluster/grpc/testing_services.h"
+#include "cohort/cluster/security/make_certificates.h"
+#include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_folder.h"
 #include "cohort/core/testing_time_limit.h"
 
 namespace cohort::internal::rpc {
@@ -109,6 +118,62 @@ TEST(GrpcProcess, AFloodOfConnectionsPasses) {
             "new");
   const auto time = steady_clock::now() - start;
   EXPECT_LT(time, seconds(5));
+}
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return std::move(text).str();
+}
+
+std::string local_address(const UniqueFd& socket) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return str("127.0.0.1:", ntohs(address.sin_port));
+}
+
+// Until the server ends the connection.
+void wait_for_end(const UniqueFd& socket) {
+  const timeval patience{.tv_sec = 20, .tv_usec = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  char bytes[4096];
+  ssize_t count = 0;
+  while ((count = ::recv(socket.get(), bytes, sizeof bytes, 0)) > 0) {
+  }
+  EXPECT_TRUE(count == 0 || errno == ECONNRESET) << errno;
+}
+
+TEST(GrpcProcess, AFloodOfRefusedConnectionsIsAFewLines) {
+  constexpr int kFlood = 300;
+  const TemporaryFolder folder;
+  security::make_certificates(
+      {.cluster = "test", .tasks = {{"ps", 0}}, .directory = folder / "certificates"});
+  const std::string log = folder / "log";
+  const ServerProcess server("exec 2> " + log + "; exec", folder / "certificates");
+  std::string first;
+  for (int i = 0; i < kFlood; ++i) {
+    const std::vector<UniqueFd> socket = flood(server.address(), 1);
+    ASSERT_EQ(socket.size(), 1U);
+    if (first.empty()) first = local_address(socket[0]);
+    constexpr std::string_view kRequest = "GET / HTTP/1.1\r\n\r\n";
+    ::send(socket[0].get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
+    wait_for_end(socket[0]);
+  }
+  const auto give_up = steady_clock::now() + seconds(30);
+  std::string text;
+  do {
+    std::this_thread::sleep_for(milliseconds(10));
+    text = text_of(log);
+  } while (text.find("more connections were refused within 10 s") == std::string::npos &&
+           steady_clock::now() < give_up);
+  EXPECT_THAT(
+      text, testing::HasSubstr(str("the server at ", server.address(), " refused a connection of ",
+                                   first, ": Handshake failed")));
+  EXPECT_THAT(text, testing::HasSubstr("http request"));
+  EXPECT_THAT(text, testing::ContainsRegex("[0-9]+ more connections were refused within 10 s"));
+  // Where the flood itself takes longer than a period there are some more.
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), kFlood / 10) << text;
 }
 
 int entries(const char* directory) {

@@ -20,6 +20,7 @@
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/cluster/security/signer.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/monitoring.h"
 #include "cohort/core/testing_errors.h"
 
 namespace cohort::internal::rpc {
@@ -197,6 +198,18 @@ TEST_F(GrpcSecurity, RandomBytesEndTheirConnectionOnly) {
     EXPECT_TRUE(ends(socket));
   }
   expect_undisturbed();
+}
+
+TEST_F(GrpcSecurity, FailedHandshakesAreCounted) {
+  const auto count = [] { return monitoring::value("refused_connections", {"handshake"}); };
+  const int64_t before = count();
+  for (int i = 0; i < 3; ++i) {
+    const UniqueFd socket = raw_connection(server.server->address());
+    constexpr std::string_view kRequest = "GET /metrics HTTP/1.1\r\n\r\n";
+    ::send(socket.get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
+    EXPECT_TRUE(ends(socket));
+  }
+  EXPECT_EQ(count(), before + 3);
 }
 
 TEST_F(GrpcSecurity, WhoSaysNothingIsSentAway) {

@@ -12,6 +12,7 @@
 #include "cohort/cluster/grpc/byte_buffers.h"
 #include "cohort/cluster/grpc/callback_threads.h"
 #include "cohort/cluster/grpc/grpc_credentials.h"
+#include "cohort/cluster/grpc/grpc_log.h"
 #include "cohort/cluster/grpc/grpc_time.h"
 #include "cohort/cluster/grpc/hand_over.h"
 #include "cohort/core/error.h"
@@ -26,12 +27,13 @@ constexpr int kMaxMetadataBytes = 8 << 10;
 // One call. gRPC keeps it until OnDone.
 class ServerReactor : public grpc::ServerGenericBidiReactor {
  public:
-  ServerReactor(Dispatcher& dispatcher, const security::Security& security,
+  ServerReactor(Dispatcher& dispatcher, const security::Security& security, NewPeers& new_peers,
                 grpc::GenericCallbackServerContext& context) {
     const HandOver hand_over(this);
     std::string_view method = context.method();
     if (!method.empty()) method.remove_prefix(1);  // "/service/method"
     Peer peer{.address = context.peer()};
+    new_peers.has_called(peer.address);
     std::exception_ptr refused;
     try {
       peer.task = authenticated_task(security, context);
@@ -104,20 +106,22 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
 
 class GenericService : public grpc::CallbackGenericService {
  public:
-  GenericService(Dispatcher& dispatcher, std::shared_ptr<const security::Security> security)
-      : dispatcher_(dispatcher), security_(std::move(security)) {
+  GenericService(Dispatcher& dispatcher, std::shared_ptr<const security::Security> security,
+                 NewPeers& new_peers)
+      : dispatcher_(dispatcher), security_(std::move(security)), new_peers_(new_peers) {
     { const HandOver given(this); }  // with all that it refers to
   }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     { const HandOver taken(this); }
-    return new ServerReactor(dispatcher_, *security_, *context);
+    return new ServerReactor(dispatcher_, *security_, new_peers_, *context);
   }
 
  private:
   Dispatcher& dispatcher_;
   const std::shared_ptr<const security::Security> security_;
+  NewPeers& new_peers_;
 };
 
 void configure(grpc::ServerBuilder& builder, const TransportSettings& settings) {
@@ -146,7 +150,9 @@ class GrpcServer::Impl {
   Impl(Dispatcher& dispatcher, std::unique_ptr<Listener> listener, const GrpcServerOptions& options)
       : dispatcher_(dispatcher),
         listener_(std::move(listener)),
-        service_(std::make_unique<GenericService>(dispatcher, options.security)) {
+        handshakes_(*listener_),
+        service_(std::make_unique<GenericService>(dispatcher, options.security,
+                                                  listener_->new_peers())) {
     options.security->check_address(listener_->address(), listener_->is_loopback());
     hold_callback_threads();
     grpc::ServerBuilder builder;
@@ -182,6 +188,7 @@ class GrpcServer::Impl {
  private:
   Dispatcher& dispatcher_;
   const std::unique_ptr<Listener> listener_;
+  const WatchedHandshakes handshakes_;
   const std::unique_ptr<grpc::CallbackGenericService> service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;

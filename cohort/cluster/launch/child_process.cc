@@ -163,6 +163,7 @@ std::string describe(const ExitStatus& status) {
 }
 
 std::string find_program(const std::string& name) {
+  if (name.empty()) throw InvalidArgumentError("the program's name is empty");
   if (name.find('/') != std::string::npos) {
     if (::access(name.c_str(), F_OK) != 0) {
       throw NotFoundError(str("there is no program '", name, "': ", errno_text(errno)));

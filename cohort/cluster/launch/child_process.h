@@ -50,7 +50,7 @@ std::string describe(const ExitStatus& status);
 std::string signal_name(int signal);
 // The program that a shell would run by this name: itself where it has a '/', else the first
 // executable of that name in PATH. Errors: NotFound (says where it looked), PermissionDenied (no
-// executable file).
+// executable file), InvalidArgument (no name).
 std::string find_program(const std::string& name);
 // This process's environment, "NAME=value".
 std::vector<std::string> own_environment();

@@ -167,7 +167,7 @@ TEST(ChildProcessTest, FindsProgramsAsAShellDoes) {
   EXPECT_THROW(find_program("no_such_program_anywhere"), NotFoundError);
   EXPECT_THROW(find_program("./no_such_program"), NotFoundError);
   EXPECT_THROW(find_program("/etc"), PermissionDeniedError);
-  EXPECT_THROW(find_program(""), NotFoundError);
+  EXPECT_THROW(find_program(""), InvalidArgumentError);
 }
 
 TEST(ChildProcessTest, SetsVariablesOnce) {

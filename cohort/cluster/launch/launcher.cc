@@ -204,10 +204,12 @@ class Job {
       if (is_done()) {
         begin_end(options_.grace);
         hurry_late_tasks();
+      } else if (is_serving(state)) {
+        follow_chief(state);
       }
       return;
     }
-    const std::string how = describe(status);
+    const std::string how = describe(status) + memory_note(state);
     const int restarts = run.num_starts() - 1;
     if (may_restart && restarts < options_.restarts) {
       const std::chrono::milliseconds delay = next_delay(state);
@@ -216,6 +218,7 @@ class Job {
               "; restart ", restarts + 1, " of ", options_.restarts, " in ", delay.count(), " ms"));
       if (!together) {
         state.restart_at = Clock::now() + delay;
+        if (leads_servers(state)) bring_back_servers(state);
         return;
       }
       regroup_ = {.start_at = Clock::now() + delay,
@@ -228,6 +231,24 @@ class Job {
     failure_ = status.shell_code();
     say(str(run.task().label(), " ", how, "; ending the other tasks"));
     begin_end(options_.failure_grace);
+  }
+
+  int64_t memory_kills() const {
+    const auto& count = options_.memory_kills.count;
+    return count ? count().value_or(0) : 0;
+  }
+
+  // Why a task was killed, where the kernel has counted that. A kill is told of one task alone.
+  std::string memory_note(const State& state) {
+    // A script exits with 137 where its program was killed.
+    if (state.stopped || state.run->status()->shell_code() != 128 + SIGKILL) return "";
+    const int64_t kills = memory_kills() - memory_kills_told_;
+    if (kills <= 0) return "";
+    ++memory_kills_told_;
+    const std::optional<int64_t>& limit = options_.memory_kills.limit_bytes;
+    return str(" (probably out of memory: the cgroup counted ", kills == 1 ? "one" : str(kills),
+               kills == 1 ? " more kill" : " more kills",
+               limit ? str("; its limit is ", *limit >> 20, " MiB") : "", ")");
   }
 
   std::chrono::milliseconds next_delay(State& state) const {
@@ -273,6 +294,44 @@ class Job {
     regroup_.reset();
   }
 
+  // The chief of a job with ps coordinates it; workers and ps tasks serve it until it says goodbye.
+  bool leads_servers(const State& state) const {
+    return has_ps_ && state.run->task().id.job == "chief";
+  }
+  bool is_serving(const State& state) const {
+    const std::string& job = state.run->task().id.job;
+    return has_ps_ && (job == "worker" || job == "ps");
+  }
+
+  // A chief that has said goodbye and then failed starts its program again, and needs all the tasks
+  // that have ended by that goodbye.
+  void bring_back_servers(const State& chief) {
+    bool any = false;
+    for (State& state : tasks_) {
+      if (!is_serving(state) || !state.run->status() || !state.run->status()->ok()) continue;
+      state.restart_at = chief.restart_at;
+      any = true;
+    }
+    if (any) say("the tasks that have ended by the chief's goodbye start again with it");
+  }
+
+  // A worker or ps task has ended well while the chief is not done. The goodbye came from the chief of before
+  // if that one has ended since the task started; from the present one too, which then ends soon.
+  void follow_chief(State& state) {
+    for (const State& chief : tasks_) {
+      if (!leads_servers(chief)) continue;
+      if (chief.restart_at) {
+        state.restart_at = chief.restart_at;
+      } else if (chief.run->last_start() > state.run->last_start() && chief.run->num_starts() > 1) {
+        state.restart_at = Clock::now() + options_.failure_grace;
+      }
+      if (state.restart_at) {
+        say(str(state.run->task().label(),
+                " has ended by a goodbye, but the chief starts again; so does it"));
+      }
+    }
+  }
+
   // Ends those that do not end by themselves.
   void hurry_regroup() {
     for (State& state : tasks_) {
@@ -311,11 +370,8 @@ class Job {
   // The chief of a job with ps says goodbye to those that have come. One that was started again may have come
   // too late for that, and would look for the chief.
   void hurry_late_tasks() {
-    if (!has_ps_) return;
     for (State& state : tasks_) {
-      const std::string& job = state.run->task().id.job;
-      const bool serves = job == "worker" || job == "ps";
-      if (serves && state.run->num_starts() > 1) {
+      if (is_serving(state) && state.run->num_starts() > 1) {
         state.stop_at = Clock::now() + options_.failure_grace;
       }
     }
@@ -364,6 +420,7 @@ class Job {
   }
 
   const LaunchOptions options_;
+  int64_t memory_kills_told_ = memory_kills();
   SignalSource signals_;
   std::shared_ptr<OutputSink> out_;
   std::shared_ptr<OutputSink> err_;  // the same where both lead to the same file

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <vector>
@@ -16,6 +18,12 @@ namespace cohort::internal {
 struct TaskOutput {
   int fd = -1;
   bool colored = false;
+};
+
+// What the system counts where the tasks run; by default nothing.
+struct MemoryKills {
+  std::function<std::optional<int64_t>()> count = {};  // of processes ended for want of memory, ever
+  std::optional<int64_t> limit_bytes = std::nullopt;
 };
 
 struct LaunchOptions {
@@ -37,6 +45,7 @@ struct LaunchOptions {
   // SIGTERM, before SIGKILL. Where the chief of a job with ps has ended well, workers and ps tasks that were
   // started again, and may look for it, have failure_grace.
   std::chrono::milliseconds grace = std::chrono::seconds(30);
+  MemoryKills memory_kills = {};  // so that a task which is killed for want of memory is said to be
   TaskOutput out = {};   // where the tasks' lines go
   TaskOutput err = {};   // and what the launcher itself says
   bool summary = false;  // says at the end what print_summary does

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "cohort/cluster/launch/process_group.h"
+#include "cohort/core/host/cgroups.h"
 
 namespace cohort::internal {
 namespace {
@@ -131,6 +132,27 @@ TEST_F(LauncherTest, RestartsWhatWasKilledAndNothingElse) {
 }
 
 // Worker 0 has lost a peer, does not notice it, or is done already: all start again.
+TEST_F(LauncherTest, ATaskThatIsKilledForMemoryIsSaidToBe) {
+  std::filesystem::create_directory(folder + "/group");
+  std::ofstream(folder + "/cgroup") << "0::/group\n";
+  std::ofstream(folder + "/mountinfo") << "1 2 0:3 / " << folder << " rw - cgroup2 cgroup2 rw\n";
+  std::ofstream(folder + "/group/memory.max") << "536870912\n";
+  std::ofstream(folder + "/group/memory.events") << "oom 4\noom_kill 4\n";
+  const std::string script =
+      "echo x >> \"starts $task\"; [ $(wc -l < \"starts $task\") = 1 ] &&\n"
+      "printf 'oom 5\noom_kill 5\n' > group/memory.events\n"
+      "kill -9 $$";
+  const LaunchResult result =
+      run({.num_workers = 1}, script,
+          {.restarts = 1,
+           .memory_kills = {.count = [&] { return Cgroups(folder).oom_kills(); },
+                            .limit_bytes = Cgroups(folder).memory_limit()}});
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_THAT(output, HasSubstr("worker:0 was ended by SIGKILL (probably out of memory: the cgroup "
+                                "counted one more kill; its limit is 512 MiB); "));
+  EXPECT_THAT(output, HasSubstr("worker:0 was ended by SIGKILL; ending the other tasks"));
+}
+
 TEST_F(LauncherTest, TasksInStepStartAgainTogether) {
   const std::string script =
       "echo x >> \"starts $task\"; starts=$(wc -l < \"starts $task\")\n"
@@ -216,6 +238,54 @@ TEST_F(LauncherTest, AWorkerThatComesBackTooLateForTheChiefCostsNoGrace) {
           {.restarts = 1, .grace = std::chrono::hours(1)});
   EXPECT_EQ(result.exit_code, 0) << output;
   for (const TaskSummary& task : result.tasks) EXPECT_TRUE(task.status->ok()) << task.id.job;
+}
+
+// The chief's first program is lost after its goodbye, by which the others end; the second one waits for
+// all of them.
+constexpr char kGoodbyeTwice[] =
+    "wait_for() { for i in $(seq 2000); do [ -e \"$1\" ] && return; sleep 0.01; done; exit 9; }\n"
+    "echo x >> \"starts $task\"; n=$(wc -l < \"starts $task\"); touch \"up $n $task\"\n"
+    "await_all() { wait_for \"up $n worker 0\"; wait_for \"up $n worker 1\"; wait_for \"up $n ps "
+    "0\"; }\n"
+    "case $task in\n"
+    "chief*) await_all; touch \"bye $n\"\n"
+    "  [ $n = 1 ] || exit 0\n"
+    "  before_loss; kill -9 $$;;\n"
+    "esac\n";
+
+TEST_F(LauncherTest, AChiefThatIsLostAfterItsGoodbyeStartsAgainWithAllTasks) {
+  const LaunchResult result = run(
+      {.num_workers = 2, .num_ps = 1},
+      std::string(kWaitForEnd) +
+          "before_loss() { for one in w0 w1 p0; do wait_for_end $one; done; }\n" + kGoodbyeTwice +
+          "case $task in worker\\ 0) note_me w0;; worker\\ 1) note_me w1;;\n"
+          "ps*) note_me p0;; esac\n"
+          "wait_for \"bye $n\"; exit 0",
+      {.restarts = 1});
+  EXPECT_EQ(result.exit_code, 0) << output;
+  for (const TaskSummary& task : result.tasks) {
+    EXPECT_EQ(task.restarts, 1) << task.id.job;
+    EXPECT_TRUE(task.status->ok()) << task.id.job;
+  }
+  EXPECT_THAT(output, HasSubstr("ended by the chief's goodbye start again with it"));
+}
+
+// One ends while the chief waits for its restart, one only after it.
+TEST_F(LauncherTest, TasksThatEndByAGoodbyeAfterTheChiefWasLostStartAgain) {
+  const LaunchResult result =
+      run({.num_workers = 2, .num_ps = 1},
+          std::string(kWaitForEnd) + "before_loss() { note_me chief; }\n" + kGoodbyeTwice +
+              "[ $n = 1 ] && case $task in\n"
+              "ps*) wait_for chief; wait_for_end chief;;\n"
+              "worker\\ 0) wait_for 'starts chief 0'\n"
+              "  while [ $(wc -l < 'starts chief 0') = 1 ]; do sleep 0.01; done;; esac\n"
+              "wait_for \"bye $n\"; exit 0",
+          {.restarts = 1});
+  EXPECT_EQ(result.exit_code, 0) << output;
+  for (const TaskSummary& task : result.tasks) {
+    EXPECT_EQ(task.restarts, 1) << task.id.job;
+    EXPECT_TRUE(task.status->ok()) << task.id.job;
+  }
 }
 
 TEST_F(LauncherTest, ForEverIsLongEnoughToEnd) {

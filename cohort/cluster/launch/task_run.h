@@ -50,6 +50,7 @@ class TaskRun {
   // Of the last process; nothing before it has ended.
   const std::optional<ExitStatus>& status() const { return status_; }
   int num_starts() const { return num_starts_; }
+  Clock::time_point last_start() const { return last_start_; }
   // From the first start to the last end, or to now.
   Clock::duration time() const;
   // Of the last process that has ended.

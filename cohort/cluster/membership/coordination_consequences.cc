@@ -47,7 +47,8 @@ void CoordinationCore::settle(Outbox& out) {
 
 void CoordinationCore::settle_ended(Outbox& out) {
   for (const Roster::Ended& ended : roster_.take_ended()) {
-    out.log(record_error(ended.error).message);
+    const std::string text = record_error(ended.error).message;
+    ended.is_as_planned ? out.detail(text) : out.log(text);
     store_.end(ended.session);
     break_rounds(barriers_.end_with(ended.session.task), ended.error, out);
     const auto of_it = [&](const WaitingCall& waiting) { return waiting.session == ended.session; };

@@ -45,6 +45,7 @@ void CoordinationCore::change(FunctionRef<void(Outbox&)> work) {
     if (!stopped_) arm(clock_.now());
   }
   for (const std::string& line : out.lines()) options_.log(line);
+  for (const std::string& line : out.details()) options_.detail(line);
   out.send();
   if (is_new) options_.on_change();
 }

@@ -102,6 +102,17 @@ std::string prometheus_text(const View& view) {
   return text;
 }
 
+std::string prometheus_text(const std::vector<monitoring::Sample>& refused_connections) {
+  constexpr std::string_view kName = "cohort_refused_connections_total";
+  std::string lines;
+  for (const monitoring::Sample& sample : refused_connections) {
+    lines += str(kName, '{', label("reason", sample.labels.at(0)), "} ", sample.value, '\n');
+  }
+  if (lines.empty()) return "";
+  return head(kName, "counter", "Connections that this task's process has refused, by reason.") +
+         lines;
+}
+
 std::string prometheus_text(const std::vector<monitoring::Timing>& timings) {
   if (timings.empty()) return "";
   constexpr std::string_view kName = "cohort_duration_seconds";

@@ -117,6 +117,18 @@ TEST(PrometheusText, ATaskThatIsLostHasNoFiguresAnyMore) {
   EXPECT_THAT(prometheus_text(view), Not(HasSubstr("cohort_task_figure")));
 }
 
+TEST(PrometheusText, RefusedConnectionsAreACounterWithALabelForEachReason) {
+  EXPECT_EQ(prometheus_text(std::vector<monitoring::Sample>{}), "");
+  const std::string text = prometheus_text(std::vector<monitoring::Sample>{
+      {.name = "refused_connections", .labels = {"handshake"}, .value = 20722},
+      {.name = "refused_connections", .labels = {"limit"}, .value = 1}});
+  expect_valid(text);
+  EXPECT_THAT(text, HasSubstr(R"(# TYPE cohort_refused_connections_total counter
+cohort_refused_connections_total{reason="handshake"} 20722
+cohort_refused_connections_total{reason="limit"} 1
+)"));
+}
+
 TEST(PrometheusText, TimingsAreAHistogramWithALabelForEachName) {
   EXPECT_EQ(prometheus_text(std::vector<monitoring::Timing>{}), "");
   const std::string text = prometheus_text(std::vector<monitoring::Timing>{

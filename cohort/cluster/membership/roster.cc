@@ -237,7 +237,9 @@ void Roster::end(Time now, Entry& entry, TaskState state, const std::string& why
       rpc::make_error(Code::kUnavailable, text, to_string(member.task), detail);
   entry.ended.push_back(member.incarnation);
   if (entry.ended.size() > kMostEnded) entry.ended.pop_front();
-  ended_.push_back({{member.task, member.incarnation}, error});
+  const bool is_as_planned =
+      state == TaskState::kLeft && (why.empty() || why.ends_with(kEndOfProgram));
+  ended_.push_back({{member.task, member.incarnation}, error, is_as_planned});
   // Before the start a task that went is simply awaited again.
   member.state = started() || member.observer ? state : TaskState::kAwaited;
   entry.since = now;

@@ -100,6 +100,7 @@ class Roster {
   struct Ended {
     Session session;
     std::exception_ptr error;  // for who waits for it
+    bool is_as_planned;        // it left, and gave no reason but the end of its program
   };
   std::vector<Ended> take_ended();
 

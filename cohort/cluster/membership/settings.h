@@ -1,4 +1,4 @@
-// How soon a silent task counts as dead.
+// How soon a silent task counts as dead, and how one leaves that does not.
 #pragma once
 
 #include <chrono>
@@ -6,6 +6,9 @@
 namespace cohort::internal::membership {
 
 using Duration = std::chrono::nanoseconds;
+
+// The reason that most tasks give when they leave. Nobody needs to know it.
+inline constexpr char kEndOfProgram[] = "at the end of its program";
 
 // One clock decides, the service's; agents take the settings from its answer when they register.
 struct HeartbeatSettings {

@@ -26,8 +26,11 @@ class Outbox {
   void reply(std::unique_ptr<rpc::Call> call, std::string control);
   void fail(std::unique_ptr<rpc::Call> call, std::exception_ptr error);
   void log(std::string line) { lines_.push_back(std::move(line)); }
+  // What only those want to read who look for a fault.
+  void detail(std::string line) { details_.push_back(std::move(line)); }
 
   const std::vector<std::string>& lines() const { return lines_; }
+  const std::vector<std::string>& details() const { return details_; }
   // In order. Nothing of what they throw gets out.
   void send() noexcept;
 
@@ -39,6 +42,7 @@ class Outbox {
   };
   std::vector<Answer> answers_;
   std::vector<std::string> lines_;
+  std::vector<std::string> details_;
 };
 
 struct WaitingCall {

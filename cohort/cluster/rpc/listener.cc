@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +12,8 @@
 #include <chrono>
 
 #include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/cluster/rpc/refused_connections.h"
 #include "cohort/core/host/event_fd.h"
-#include "cohort/core/logging.h"
 #include "cohort/core/start_thread.h"
 
 namespace cohort::internal::rpc {
@@ -27,12 +26,6 @@ constexpr int kRetryMilliseconds = 100;
 constexpr int kMostAtOnce = 64;
 
 UniqueFd open_reserve() { return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
-
-// A socket's number in the kernel; 0 where `fd` is closed.
-uint64_t socket_number(int fd) {
-  struct stat status {};
-  return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
-}
 
 bool descriptors_left(int newest) {
   rlimit limit{};
@@ -91,9 +84,10 @@ void Listener::accept_some() {
     if (connection.valid()) {
       if (has_room(connection.get())) {
         accepted_.fetch_add(1, std::memory_order_relaxed);
+        new_peers_.add(connection.get(), peer_address(connection.get()));
         take_(std::move(connection));
       } else {
-        refuse(std::move(connection), "there are too many");
+        refuse(std::move(connection), "limit", "there are too many");
       }
       continue;
     }
@@ -122,7 +116,8 @@ void Listener::accept_some() {
 void Listener::make_room() {
   reserve_.reset();
   UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (connection.valid()) refuse(std::move(connection), "descriptors have run out (ulimit -n)");
+  if (connection.valid())
+    refuse(std::move(connection), "descriptors", "descriptors have run out (ulimit -n)");
   reserve_ = open_reserve();
   if (reserve_.valid()) return;
   // Another thread was quicker. Waits for one to be closed.
@@ -141,14 +136,11 @@ bool Listener::has_room(int connection) {
   return true;
 }
 
-void Listener::refuse(UniqueFd connection, const char* why) {
-  const size_t before = refused_.fetch_add(1, std::memory_order_relaxed);
+void Listener::refuse(UniqueFd connection, const char* reason, const char* why) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  const std::string peer = peer_address(connection.get());
   connection.reset();
-  // The first of a flood, then one line for a thousand.
-  if (before % 1000 == 0) {
-    log_warning("the server at ", address_, " refused a connection (", before + 1,
-                " so far): ", why);
-  }
+  note_refused({.reason = reason, .server = address_, .peer = peer, .why = why});
 }
 
 }  // namespace cohort::internal::rpc

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/rpc/new_peers.h"
 #include "cohort/core/files/unique_fd.h"
 
 namespace cohort::internal::rpc {
@@ -57,13 +58,15 @@ class Listener {
   size_t accepted() const { return accepted_.load(std::memory_order_relaxed); }
   // Closed at once: above max_connections, or too few descriptors left.
   size_t refused() const { return refused_.load(std::memory_order_relaxed); }
+  // Whose connections were taken and have brought no call, as far as whoever takes them says so.
+  NewPeers& new_peers() { return new_peers_; }
 
  private:
   void run();
   void accept_some();
   void make_room();
   bool has_room(int connection);
-  void refuse(UniqueFd connection, const char* why);
+  void refuse(UniqueFd connection, const char* reason, const char* why);
 
   const size_t max_connections_;
   UniqueFd socket_;
@@ -76,6 +79,7 @@ class Listener {
   // Descriptor and socket number of connections that were open when last looked at: whoever took
   // them closes them without a word.
   std::vector<std::pair<int, uint64_t>> open_;
+  NewPeers new_peers_;
   std::atomic<size_t> accepted_{0};
   std::atomic<size_t> refused_{0};
   std::thread thread_;

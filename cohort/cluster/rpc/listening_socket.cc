@@ -146,6 +146,15 @@ SocketAddress listening_address(int socket) {
   return describe(address);
 }
 
+std::string peer_address(int connection) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return "";
+  const SocketAddress peer = describe(address);
+  return host_and_port(peer.host, peer.port);
+}
+
 std::string port_owner(int port) {
   const std::string inode = listening_inode(port);
   if (inode.empty()) return "";

@@ -6,11 +6,11 @@
 
 #include <utility>
 
+#include "cohort/cluster/rpc/refused_connections.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/host/random_hex.h"
 #include "cohort/core/host/unix_socket.h"
-#include "cohort/core/logging.h"
 #include "cohort/core/start_thread.h"
 
 namespace cohort::internal::rpc {
@@ -51,7 +51,7 @@ void HostServer::accept() {
     try {
       take(std::move(connection));
     } catch (const std::exception& error) {
-      log_warning("a caller of this host was refused: ", error.what());
+      note_refused({.reason = "host", .server = "", .peer = "this host", .why = error.what()});
     }
   }
 }

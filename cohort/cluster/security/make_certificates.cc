@@ -138,13 +138,21 @@ Signer authority_of(const CertificateRequest& request, MadeCertificates& made) {
             ". Restore it, or remove the directory and give all tasks new certificates"));
   }
   Signer signer = Signer::make(request.cluster);
-  if (request.keep_authority_key) {
-    write_private(path + ".key", signer.key_pem());
-    made.files.push_back(path + ".key");
-  }
+  write_private(path + ".key", signer.key_pem());
+  made.files.push_back(path + ".key");
   write_private(path + ".pem", signer.certificate_pem());
   made.files.push_back(path + ".pem");
   return signer;
+}
+
+SignedCertificate sign(const Signer& signer, const CertificateRequest& request,
+                       const TaskId& task) {
+  std::vector<std::string> hosts = request.hosts;
+  hosts.push_back(identity_host({request.cluster, task}));
+  return signer.sign({.uri = identity_uri({request.cluster, task}),
+                      .common_name = to_string(task),
+                      .hosts = std::move(hosts),
+                      .lifetime = request.lifetime});
 }
 
 }  // namespace
@@ -157,17 +165,26 @@ MadeCertificates make_certificates(const CertificateRequest& request) {
   std::vector<TaskId> tasks = request.tasks;
   if (request.with_operator) tasks.push_back({kOperator, 0});
   for (const TaskId& task : tasks) {
-    std::vector<std::string> hosts = request.hosts;
-    hosts.push_back(identity_host({request.cluster, task}));
-    const SignedCertificate signed_one = signer.sign({.uri = identity_uri({request.cluster, task}),
-                                                      .common_name = to_string(task),
-                                                      .hosts = std::move(hosts),
-                                                      .lifetime = request.lifetime});
+    const SignedCertificate signed_one = sign(signer, request, task);
     const std::string path = in_directory(request.directory, stem(task));
     write_private(path + ".key", signed_one.key_pem);
     write_private(path + ".pem", signed_one.certificate_pem);
     made.files.push_back(path + ".key");
     made.files.push_back(path + ".pem");
+  }
+  return made;
+}
+
+CertificateTexts make_certificate_texts(const std::string& cluster,
+                                        const std::vector<TaskId>& tasks) {
+  const CertificateRequest request{.cluster = cluster, .tasks = tasks, .directory = ""};
+  check_request(request);
+  const Signer signer = Signer::make(cluster);
+  CertificateTexts made{.ca_pem = signer.certificate_pem(), .tasks = {}};
+  for (const TaskId& task : tasks) {
+    SignedCertificate signed_one = sign(signer, request, task);
+    made.tasks.push_back(
+        {task, std::move(signed_one.certificate_pem), std::move(signed_one.key_pem)});
   }
   return made;
 }

@@ -25,9 +25,6 @@ struct CertificateRequest {
   std::chrono::hours lifetime = std::chrono::days(30);
   // Names and addresses of the hosts, for programs that check them, too; Cohort checks the task.
   std::vector<std::string> hosts = {};
-  // Without, a new authority's key is never written, and the authority signs nothing more: for
-  // certificates that live as long as one run.
-  bool keep_authority_key = true;
 };
 
 struct MadeCertificates {
@@ -41,6 +38,22 @@ struct MadeCertificates {
 // FailedPrecondition (the authority in the directory cannot be used; others could have written the
 // directory or read ca.key), file_system.h's errors.
 MadeCertificates make_certificates(const CertificateRequest& request);
+
+// The texts of a cluster's certificates and keys, where nothing is written.
+struct CertificateTexts {
+  std::string ca_pem;
+  struct Task {
+    TaskId task;
+    std::string certificate_pem;
+    std::string key_pem;
+  };
+  std::vector<Task> tasks;  // those that were asked for, in order
+};
+
+// Makes certificates for one run, by an authority whose key is kept nowhere. They are valid for 30 days.
+// Errors: InvalidArgument, as make_certificates.
+CertificateTexts make_certificate_texts(const std::string& cluster,
+                                        const std::vector<TaskId>& tasks);
 
 // The files of one task in such a directory.
 distribute::Credentials credentials_in(const std::string& directory, const TaskId& task);

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/cgroups.h"
 
 namespace cohort::internal {
 namespace {
@@ -41,8 +42,10 @@ bool FreeCores::are_free(Time now) {
 
 FreeCores& host_cores() {
   // Never destroyed: threads that ask may outlive the program's statics.
-  static auto* const cores =
-      new FreeCores(static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)), count_running_threads);
+  // A thread that polls under a quota uses it up, and then all of the group's threads stand still.
+  static auto* const cores = new FreeCores(
+      cores_under(Cgroups().cpu_quota(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN))),
+      count_running_threads);
   return *cores;
 }
 

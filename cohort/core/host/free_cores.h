@@ -19,7 +19,7 @@ class FreeCores {
   FreeCores(int cores, CountRunning count_running)
       : cores_(cores), count_running_(std::move(count_running)) {}
 
-  // Whether no more threads run than there are cores. The count may be some milliseconds old; where cores
+  // Whether no more threads run than there are cores (or than the process's quota has). The count may be some milliseconds old; where cores
   // were not free it is up to a second, so that asking costs nothing there.
   bool are_free(Time now);
 

@@ -29,6 +29,11 @@ class PublishedCalls {
   // Waits until the workers and ps tasks that are alive, or are about to register, have the last result:
   // who ends before takes it along. Returns at the deadline, too.
   void wait_until_taken(distribute::Coordination& coordination, Deadline deadline);
+  // Whether there was one.
+  bool any() const {
+    const std::lock_guard lock(mutex_);
+    return last_ != 0;
+  }
 
  private:
   struct Large {
@@ -39,7 +44,7 @@ class PublishedCalls {
   void forget_oldest(distribute::Coordination& coordination);
 
   const int64_t most_kept_;
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   int64_t first_kept_ = 1;
   int64_t last_ = 0;
   std::vector<Large> large_;  // which still have their values

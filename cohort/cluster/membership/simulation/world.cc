@@ -124,6 +124,7 @@ void World::start_service(Life& life) {
   options.roster.heartbeat = heartbeat_;
   options.cluster_spec = "the cluster";
   options.log = [this](const std::string& line) { trace("service: ", line); };
+  options.detail = options.log;
   life.service = std::make_unique<CoordinationService>(life.process, std::move(options));
   life.endpoint.services["membership"] = life.service.get();
   for (int node = 1; node < tasks_; ++node) {
