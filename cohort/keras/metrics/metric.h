@@ -21,6 +21,7 @@
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/config.h"
+#include "cohort/keras/list.h"
 #include "cohort/keras/metrics/metric_result.h"
 
 namespace cohort {
@@ -55,7 +56,7 @@ class COHORT_API Metric {
   void reset_state() const;
   void reset_states() const { reset_state(); }
   // ON_READ variables that are summed over replicas.
-  std::vector<Variable> variables() const;
+  List<Variable> variables() const;
   // For a train::Checkpoint. Make the metric under the scope of the strategy that runs the steps:
   // saving or restoring before its first use makes its variables.
   std::shared_ptr<train::Trackable> trackable() const;

@@ -276,7 +276,7 @@ std::ostream& operator<<(std::ostream& out, const MetricResult& result) {
   return out << Structure(result);
 }
 void Metric::reset_state() const { state_->reset(); }
-std::vector<Variable> Metric::variables() const { return state_->variables(); }
+List<Variable> Metric::variables() const { return state_->variables(); }
 std::shared_ptr<train::Trackable> Metric::trackable() const { return state_.pointer(); }
 
 void Metric::describe(std::string_view class_name, const Config& config) const {
