@@ -13,6 +13,7 @@
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/scratch.h"
 #include "cohort/core/text.h"
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/variable_creation.h"
@@ -228,7 +229,9 @@ void Layer::add_loss(const Tensor& loss) {
         str("layer '", name(), "': add_loss takes a scalar, but got ", internal::describe(loss)));
   }
   state_->warn_unless_tracked(internal::LayerState::Lost::kLosses);
-  state_->losses.add(loss);
+  const bool has_rows = internal::is_tracing() || internal::LayerState::counts_in_metrics();
+  // The mean of nothing is no number.
+  state_->losses.add(has_rows ? loss : loss.nan_to_num(0, 0, 0) * 0);
 }
 
 void Layer::add_metric(const Tensor& value, const std::string& name) {
@@ -290,10 +293,10 @@ List<Variable> Layer::variables() const {
 }
 
 int64_t Layer::count_params() const {
+  state_->check_has_weights("count_params");
   int64_t count = 0;
   for (const Variable& variable : variables()) count += c10::multiply_integers(variable.shape());
   return count;
-  state_->check_has_weights("count_params");
 }
 
 List<Tensor> Layer::get_weights() const {

@@ -47,6 +47,9 @@ class MetricState final : public train::Trackable {
   // Without data that of zeros.
   Tensor result();
   // Across replicas and outside of steps. Nothing: no replica has added anything since the reset.
+  // What a batch without rows adds, of which a function may make no number (a mean, a maximum). Makes the variables
+  // all the same, as the other replicas and tasks do at this moment.
+  void add_nothing() { variables(); }
   std::optional<Tensor> result_if_any();
   Tensor result_of_nothing() const;
   void reset();
