@@ -27,7 +27,8 @@
 namespace cohort {
 namespace internal {
 class MetricState;
-}
+struct MetricCopies;
+}  // namespace internal
 namespace train {
 class Trackable;
 }
@@ -70,8 +71,23 @@ class COHORT_API Metric {
   void describe(std::string_view class_name, const Config& config = Config()) const;
 
  private:
+  friend struct internal::MetricCopies;
+  // This handle gets a state of its own, which is made as the one that it shared.
+  void part_from_others();
+
   internal::Handle<internal::MetricState, "Metric"> state_;
 };
 
 }  // namespace keras::metrics
+
+namespace internal {
+struct MetricCopies {
+  // A metric that is made as `metric` was, with nothing in it.
+  template <std::derived_from<keras::metrics::Metric> M>
+  static M another(M metric) {
+    static_cast<keras::metrics::Metric&>(metric).part_from_others();
+    return metric;
+  }
+};
+}  // namespace internal
 }  // namespace cohort

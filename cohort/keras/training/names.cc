@@ -31,6 +31,8 @@ void MetricArgument::check() const {
   internal::check_is_scalar(name_, state.result_of_nothing());
 }
 
+MetricArgument::Made MetricArgument::make_another() const { return another_ ? another_() : make(); }
+
 MetricArgument::Made MetricArgument::make() const {
   if (object_) return *object_;
   const metrics::PredictionMetric metric =
