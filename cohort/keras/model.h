@@ -29,7 +29,8 @@
 namespace cohort {
 namespace internal {
 class Training;
-}
+struct SummaryTable;
+}  // namespace internal
 namespace keras {
 
 struct SaveOptions {
@@ -43,8 +44,8 @@ class COHORT_API Model : public layers::Layer {
 
   List<Variable> variables() const override;
 
-  // A table of the layers with output shapes and numbers of parameters, as Keras prints it: to
-  // stdout, to `out`, or as a text.
+  // A table of the layers with output shapes, numbers of parameters and, of a graph that is no chain, what each
+  // layer is connected to, as Keras prints it: to stdout, to `out`, or as a text.
   // Errors: FailedPrecondition (not built yet: call it first, or give it an Input).
   void summary() const;
   void summary(std::ostream& out) const;
@@ -89,6 +90,8 @@ class COHORT_API Model : public layers::Layer {
 
  private:
   friend class internal::Training;
+  virtual internal::SummaryTable summary_table() const;
+
   std::shared_ptr<internal::Training> training_;  // made when it is first needed
 };
 

@@ -115,6 +115,7 @@ TEST(Sequential, SummaryIsThatOfKeras) {
       " flatten (Flatten)           (None, 5408)              0         \n"
       "                                                                 \n"
       " dense (Dense)               (None, 10)                54090     \n"
+      "                                                                 \n"
       "=================================================================\n"
       "Total params: 54410 (212.54 KB)\n"
       "Trainable params: 54410 (212.54 KB)\n"
@@ -126,7 +127,6 @@ TEST(Sequential, SummaryIsThatOfKeras) {
   EXPECT_EQ(out.str(), expected);
 }
 
-TEST(Sequential, ListsItsLayers) {
 TEST(Sequential, AnUnbuiltOneHasNoWeightsToReadOrSave) {
   const Sequential model({layers::Dense(3, {.name = "first"}), layers::Dense(1)});
   const internal::TemporaryFolder folder;
@@ -169,6 +169,7 @@ TEST(Sequential, AModelThatIsNeverCalledHasTheWeightsOfItsLayers) {
   EXPECT_EQ(model.get_weights().size(), 4U);
 }
 
+TEST(Sequential, ListsItsLayers) {
   const Sequential model({Input({2}), layers::Dense(3), layers::Dense(1)});
   for (layers::Layer* layer : model.layers()) layer->set_trainable(false);
   EXPECT_TRUE(model.trainable_variables().empty());
