@@ -194,8 +194,8 @@ class COHORT_API MetricArgument {
   std::function<Made()> another_;  // of an object
 };
 
-//   .metrics = "accuracy";   .metrics = {"mae", metrics::AUC()};
-//   .metrics = {{"price", {"mae", "mse"}}, {"kind", "accuracy"}};
+//   model.compile({.metrics = "accuracy"});
+//   model.compile({.metrics = {{"price", {"mae", metrics::AUC()}}, {"kind", "accuracy"}}});
 //
 // The metrics of every output, or those of each by its name; a single one needs no list. An object among the metrics
 // of every output is updated itself if there is one output; of several, each gets a metric that is made as it was, as

@@ -1,6 +1,7 @@
 // What compile takes by name, or makes of functions.
 #include <utility>
 
+#include "cohort/core/text.h"
 #include "cohort/keras/losses/get.h"
 #include "cohort/keras/metrics/get.h"
 #include "cohort/keras/metrics/metric_state.h"
