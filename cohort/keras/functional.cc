@@ -11,10 +11,12 @@
 
 #include "cohort/keras/backend.h"
 #include "cohort/keras/functional_inputs.h"
+#include "cohort/keras/graph_calls.h"
 #include "cohort/keras/layer_order.h"
 #include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/layers/segments.h"
 #include "cohort/keras/saving/graph_config.h"
+#include "cohort/keras/summary.h"
 
 namespace cohort::keras {
 namespace {
@@ -224,6 +226,53 @@ class FunctionalImpl final : public Model {
   }
 
  private:
+  internal::SummaryTable summary_table() const override {
+    const internal::GraphCalls calls(inputs_.form(), outputs_);
+    internal::SummaryTable table{.rows = {}, .has_connections = !is_chain(calls)};
+    for (const LayerHandle& layer : layers_) table.rows.push_back(summary_row(layer, calls));
+    return table;
+  }
+
+  // Whether each layer is called once, with what the one before it gave.
+  bool is_chain(const internal::GraphCalls& calls) const {
+    std::set<const SymbolicNode*> read;
+    for (const LayerHandle& layer : layers_) {
+      const std::vector<const SymbolicNode*>& own = calls.of(layer.get());
+      if (own.size() > 1) return false;
+      for (const SymbolicNode* call : own) {
+        if (!call->inputs) continue;
+        const std::vector<SymbolicTensor>& inputs = call->inputs->leaves();
+        if (inputs.size() > 1) return false;
+        for (const SymbolicTensor& input : inputs) {
+          if (!read.insert(input.node().get()).second) return false;
+        }
+      }
+    }
+    return inputs_.form().leaves().size() == 1;
+  }
+
+  static internal::SummaryRow summary_row(const LayerHandle& layer,
+                                          const internal::GraphCalls& calls) {
+    const bool is_input = internal::input_layer_spec(*layer.get()) != nullptr;
+    const char* const input_class = "InputLayer";
+    internal::SummaryRow row{
+        .layer = str(layer.name(), " (", is_input ? input_class : layer.class_name(), ")"),
+        .output_shape = {},
+        .parameters = str(is_input ? 0 : layer.count_params())};
+    std::set<std::string> shapes;
+    for (const SymbolicNode* call : calls.of(layer.get())) {
+      shapes.insert(internal::shapes_text(call->outputs));
+      if (!call->inputs) continue;
+      for (const SymbolicTensor& input : call->inputs->leaves()) {
+        row.connected_to.push_back(str(input.layer().name(), "[", calls.number_of(*input.node()),
+                                       "][", input.index(), "]"));
+      }
+    }
+    row.output_shape = shapes.size() == 1 ? *shapes.begin() : "multiple";
+    if (is_input) row.output_shape = "[" + row.output_shape + "]";
+    return row;
+  }
+
   FunctionalInputs inputs_;
   SymbolicStructure outputs_;
   Planner plan_;

@@ -197,5 +197,74 @@ TEST(Functional, ALayerWithoutAnOutputIsNamed) {
               HasSubstr("'nothing'"));
 }
 
+// As Keras 2.15 prints it.
+TEST(Functional, SummarySaysWhatLayersAreConnectedTo) {
+  const SymbolicTensor image = Input({4}, {.name = "image"});
+  const SymbolicTensor size = Input({4}, {.name = "size"});
+  const layers::Dense shared(3, {.name = "shared"});
+  const auto joined = layers::Concatenate({.name = "joined"})({shared(image), shared(size)});
+  const Functional model({image, size}, layers::Dense(2, {.name = "out"})(joined), {.name = "two"});
+  EXPECT_EQ(model.summary_text(),
+            "Model: \"two\"\n"
+            "______________________________________________________________________________________"
+            "____________\n"
+            " Layer (type)                Output Shape                 Param #   Connected to      "
+            "            \n"
+            "======================================================================================"
+            "============\n"
+            " image (InputLayer)          [(None, 4)]                  0         []                "
+            "            \n"
+            "                                                                                      "
+            "            \n"
+            " size (InputLayer)           [(None, 4)]                  0         []                "
+            "            \n"
+            "                                                                                      "
+            "            \n"
+            " shared (Dense)              (None, 3)                    15        ['image[0][0]',   "
+            "            \n"
+            "                                                                     'size[0][0]']    "
+            "            \n"
+            "                                                                                      "
+            "            \n"
+            " joined (Concatenate)        (None, 6)                    0         ['shared[0][0]',  "
+            "            \n"
+            "                                                                     'shared[1][0]']  "
+            "            \n"
+            "                                                                                      "
+            "            \n"
+            " out (Dense)                 (None, 2)                    14        ['joined[0][0]']  "
+            "            \n"
+            "                                                                                      "
+            "            \n"
+            "======================================================================================"
+            "============\n"
+            "Total params: 29 (116.00 Byte)\n"
+            "Trainable params: 29 (116.00 Byte)\n"
+            "Non-trainable params: 0 (0.00 Byte)\n"
+            "______________________________________________________________________________________"
+            "____________\n");
+}
+
+// Nor has Keras the column for a chain; several outputs of a layer stand below each other.
+TEST(Functional, SummaryOfAChainHasNoConnections) {
+  const SymbolicTensor input = Input({7, 4}, {.name = "in"});
+  const auto states =
+      layers::LSTM(3, {.return_state = true, .name = "x"})(SymbolicStructure(input));
+  const Functional model(input, states, {.name = "chain"});
+  EXPECT_THAT(
+      model.summary_text(),
+      ::testing::StartsWith("Model: \"chain\"\n"
+                            "_________________________________________________________________\n"
+                            " Layer (type)                Output Shape              Param #   \n"
+                            "=================================================================\n"
+                            " in (InputLayer)             [(None, 7, 4)]            0         \n"
+                            "                                                                 \n"
+                            " x (LSTM)                    [(None, 3),               96        \n"
+                            "                              (None, 3),                         \n"
+                            "                              (None, 3)]                         \n"
+                            "                                                                 \n"
+                            "=================================================================\n"));
+}
+
 }  // namespace
 }  // namespace cohort::keras

@@ -25,8 +25,8 @@ namespace keras {
 
 using internal::str;
 
-std::vector<Variable> Model::variables() const {
-  std::vector<Variable> found;
+List<Variable> Model::variables() const {
+  List<Variable>::Base found;
   internal::Visited visited;
   const auto add = [&](const Variable& variable) {
     if (visited.insert(&variable.impl())) found.push_back(variable);
@@ -39,21 +39,21 @@ std::vector<Variable> Model::variables() const {
       if (own.variable.trainable() == trainable) add(own.variable);
     }
   }
-  return found;
+  return internal::LayerState::of(*this).listed(std::move(found));
 }
 
 std::string Model::explain() const {
   return str("the call of model '", name(), "' says how its layers run: each by itself\n");
 }
 
-std::vector<std::string> ModelHandle::layer_names() const {
-  std::vector<std::string> names;
+List<std::string> ModelHandle::layer_names() const {
+  List<std::string> names;
   for (const layers::Layer::Child& child : get()->children()) names.push_back(child.layer->name());
   return names;
 }
 
-std::vector<layers::Layer*> ModelHandle::layers() const {
-  std::vector<layers::Layer*> all;
+List<layers::Layer*> ModelHandle::layers() const {
+  List<layers::Layer*> all;
   for (const layers::Layer::Child& child : get()->children()) all.push_back(child.layer);
   return all;
 }
@@ -71,7 +71,7 @@ layers::Layer& ModelHandle::get_layer(std::string_view name) const {
 }
 
 layers::Layer& ModelHandle::get_layer(size_t index) const {
-  const std::vector<layers::Layer::Child>& children = get()->children();
+  const List<layers::Layer::Child>& children = get()->children();
   if (index >= children.size()) {
     throw OutOfRangeError(
         str("layer ", index, " of model '", name(), "', which has ", children.size()));

@@ -29,7 +29,8 @@
 namespace cohort {
 namespace internal {
 class Training;
-}
+struct SummaryTable;
+}  // namespace internal
 namespace keras {
 
 struct SaveOptions {
@@ -41,10 +42,10 @@ class COHORT_API Model : public layers::Layer {
  public:
   explicit Model(layers::LayerOptions options = {}) : Layer(std::move(options)) {}
 
-  std::vector<Variable> variables() const override;
+  List<Variable> variables() const override;
 
-  // A table of the layers with output shapes and numbers of parameters, as Keras prints it: to
-  // stdout, to `out`, or as a text.
+  // A table of the layers with output shapes, numbers of parameters and, of a graph that is no chain, what each
+  // layer is connected to, as Keras prints it: to stdout, to `out`, or as a text.
   // Errors: FailedPrecondition (not built yet: call it first, or give it an Input).
   void summary() const;
   void summary(std::ostream& out) const;
@@ -89,6 +90,8 @@ class COHORT_API Model : public layers::Layer {
 
  private:
   friend class internal::Training;
+  virtual internal::SummaryTable summary_table() const;
+
   std::shared_ptr<internal::Training> training_;  // made when it is first needed
 };
 
@@ -102,9 +105,9 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
       : LayerHandle(std::move(model)) {}
 
   // Layers in the order of the model; errors name the existing ones.
-  std::vector<std::string> layer_names() const;
+  List<std::string> layer_names() const;
   // They live as long as the model.
-  std::vector<layers::Layer*> layers() const;
+  List<layers::Layer*> layers() const;
   // The layer as a reference: a model's member cannot be shared.
   // Errors: NotFound (names those there are); OutOfRange.
   layers::Layer& get_layer(std::string_view name) const;
@@ -144,7 +147,7 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
                      const OnBatchOptions& options = {}) const;
   Structure predict_on_batch(const Structure& x) const;
 
-  std::vector<metrics::Metric> metrics() const { return model().metrics(); }
+  List<metrics::Metric> metrics() const { return model().metrics(); }
   void reset_metrics() const;
   // Errors: FailedPrecondition (not compiled).
   const optimizers::Optimizer& optimizer() const { return model().optimizer(); }
@@ -156,8 +159,8 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   // its directory; Keras 2.15 reads and writes the same files. load_weights reads the optimizer, with its iterations
   // and learning rate, where the file has one (of another class: it warns, and leaves compile's alone). If the model is
   // not compiled, the next compile takes these values, a later one begins afresh, and a save before carries them on.
-  // Errors: as Checkpoint::write and read; load_weights: InvalidArgument (the file lacks one of the
-  // model's weights).
+  // Errors: as Checkpoint::write and read; save_weights: FailedPrecondition (the weights are still to be made);
+  // load_weights: InvalidArgument (the file lacks one of the model's weights).
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path) const;
 

@@ -4,9 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <memory>
 #include <sstream>
 
+#include "cohort/core/testing_folder.h"
 #include "cohort/keras/layers/layers.h"
+#include "cohort/keras/metrics/mean.h"
+#include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/keras/testing_keras.h"
 
 namespace cohort::keras {
@@ -110,6 +115,7 @@ TEST(Sequential, SummaryIsThatOfKeras) {
       " flatten (Flatten)           (None, 5408)              0         \n"
       "                                                                 \n"
       " dense (Dense)               (None, 10)                54090     \n"
+      "                                                                 \n"
       "=================================================================\n"
       "Total params: 54410 (212.54 KB)\n"
       "Trainable params: 54410 (212.54 KB)\n"
@@ -119,6 +125,48 @@ TEST(Sequential, SummaryIsThatOfKeras) {
   std::ostringstream out;
   model.summary(out);
   EXPECT_EQ(out.str(), expected);
+}
+
+TEST(Sequential, AnUnbuiltOneHasNoWeightsToReadOrSave) {
+  const Sequential model({layers::Dense(3, {.name = "first"}), layers::Dense(1)});
+  const internal::TemporaryFolder folder;
+  const auto refused = [](const auto& call) {
+    EXPECT_THAT(thrown<FailedPreconditionError>(call), HasSubstr("is not built yet"));
+  };
+  refused([&] { model.count_params(); });
+  refused([&] { model.get_weights(); });
+  refused([&] { model.set_weights({}); });
+  refused([&] { model.save_weights(folder / "weights"); });
+  EXPECT_FALSE(std::filesystem::exists(folder / "weights.index"));
+  EXPECT_THROW((void)model.weights()[0], OutOfRangeError);
+  EXPECT_THROW((void)model.trainable_variables().front(), OutOfRangeError);
+  EXPECT_THROW((void)model.layers()[2], OutOfRangeError);
+  EXPECT_THROW((void)model.layer_names()[2], OutOfRangeError);
+  EXPECT_THROW((void)model.metrics()[0], OutOfRangeError);
+  EXPECT_THROW((void)metrics::Mean().variables()[2], OutOfRangeError);
+  EXPECT_THROW((void)optimizers::SGD().variables()[5], OutOfRangeError);
+  model(at::ones({1, 2}));
+  EXPECT_EQ(model.count_params(), 13);
+  model.save_weights(folder / "weights");
+  EXPECT_TRUE(std::filesystem::exists(folder / "weights.index"));
+}
+
+// A model of models of which only those are called, as GANs are.
+TEST(Sequential, AModelThatIsNeverCalledHasTheWeightsOfItsLayers) {
+  class Pair : public Model {
+   public:
+    Pair() { track("first", first), track("second", second); }
+    layers::LayerHandle first = layers::Dense(1, {.name = "first"});
+    layers::LayerHandle second = layers::Dense(1, {.name = "second"});
+  };
+  const auto pair = std::make_shared<Pair>();
+  const ModelHandle model = pair;
+  pair->first(at::ones({1, 2}));
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { model.count_params(); }),
+              HasSubstr("count_params"));
+  pair->second(at::ones({1, 2}));
+  EXPECT_EQ(model.count_params(), 6);
+  EXPECT_EQ(model.get_weights().size(), 4U);
 }
 
 TEST(Sequential, ListsItsLayers) {

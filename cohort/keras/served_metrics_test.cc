@@ -53,5 +53,19 @@ TEST(ServedMetrics, MetricsCountBetweenSteps) {
   EXPECT_EQ(auc.result().number(), 0);
 }
 
+// A batch without rows, which a worker's replica gets as well as others.
+TEST(ServedMetrics, ABatchWithoutRowsAddsNothing) {
+  const TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const metrics::MeanMetricWrapper largest(
+      [](const Tensor& y_true, const Tensor& y_pred) { return (y_true - y_pred).max(); });
+  run_on_worker(strategy, 1, [&] {
+    for (const int64_t rows : {0, 2, 0})
+      largest.update_state(at::zeros({rows}) + 3, at::zeros({rows}));
+  });
+  EXPECT_EQ(largest.result().number(), 3);
+}
+
 }  // namespace
 }  // namespace cohort::keras

@@ -1,3 +1,5 @@
+#include "cohort/keras/summary.h"
+
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
@@ -6,27 +8,48 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/model.h"
 
 namespace cohort::keras {
 namespace {
 
-constexpr size_t kWidth = 65;
-constexpr std::array<size_t, 3> kColumnEnds = {29, 55, 65};
+using internal::SummaryRow;
+using internal::SummaryTable;
 
-using Row = std::array<std::string, 3>;
+// Where the columns end; the last one with the line.
+struct Columns {
+  std::vector<size_t> ends;
+  size_t width() const { return ends.back(); }
+};
+const Columns kChain{{29, 55, 65}};
+const Columns kGraph{{29, 58, 68, 98}};
 
-// Keras leaves two blanks between columns; what is too long goes on in the next line.
-std::string format_row(Row row) {
+// How much of `text` stands in a line with so much room: to the end of a tuple's or list's member, if there is one.
+size_t part_in_line(const std::string& text, size_t room) {
+  size_t part = std::min(room, text.size());
+  for (const char* end : {"),", "},", "],", "',"}) {
+    const size_t found = text.find(end);
+    if (found != text.npos && found + 2 <= room) part = std::min(part, found + 2);
+  }
+  return part;
+}
+
+// What is too long goes on in the next line.
+std::string format_row(std::vector<std::string> row, const Columns& columns) {
   std::string text;
-  while (!(row[0].empty() && row[1].empty() && row[2].empty())) {
-    std::string line = " ";
+  const auto is_left = [](const std::string& field) { return !field.empty(); };
+  while (std::any_of(row.begin(), row.end(), is_left)) {
+    std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const bool last = i + 1 == row.size();
-      const size_t room = kColumnEnds[i] - line.size() - (last ? 0 : 2);
-      line += row[i].substr(0, room);
-      row[i].erase(0, room);
-      line.resize(kColumnEnds[i], ' ');
+      const size_t begin = i == 0 ? 0 : columns.ends[i - 1];
+      const size_t gap =
+          i + 1 == row.size() ? 0 : 3;  // one blank before the first column, two after each
+      const size_t part = part_in_line(row[i], columns.ends[i] - begin - gap);
+      if (i == 0) line += ' ';
+      line += row[i].substr(0, part);
+      row[i].erase(0, part);
+      line.resize(columns.ends[i], ' ');
     }
     text += line + '\n';
   }
@@ -35,6 +58,7 @@ std::string format_row(Row row) {
 
 // "(None, 26, 26, 32)".
 std::string shape_text(const TensorSpec& spec) {
+  if (!spec.shape()) return "?";
   std::string text;
   for (const int64_t size : *spec.shape()) {
     text += text.empty() ? "" : ", ";
@@ -44,11 +68,16 @@ std::string shape_text(const TensorSpec& spec) {
 }
 
 std::string output_text(const layers::Layer& layer) {
-  if (!layer.output_spec()) return "?";
-  const std::vector<TensorSpec> leaves = layer.output_spec()->flatten();
-  std::string text;
-  for (const TensorSpec& leaf : leaves) text += (text.empty() ? "" : ", ") + shape_text(leaf);
-  return leaves.size() == 1 ? text : "[" + text + "]";
+  return layer.output_spec() ? internal::shapes_text(layer.output_spec()->flatten()) : "?";
+}
+
+// "['dense[0][0]', 'dense_1[0][0]']".
+std::string list_text(const std::vector<std::string>& members) {
+  std::string text = "[";
+  for (const std::string& member : members) {
+    text += internal::str(text.size() > 1 ? ", " : "", "'", member, "'");
+  }
+  return text + "]";
 }
 
 struct Size {
@@ -92,15 +121,18 @@ std::string Model::summary_text() const {
                       "' is not built yet, so its shapes are unknown; call it on a batch, or "
                       "give it a keras::Input, before summary()"));
   }
-  const std::string thin(kWidth, '_');
-  const std::string thick(kWidth, '=');
+  const SummaryTable table = summary_table();
+  const Columns& columns = table.has_connections ? kGraph : kChain;
+  const std::string thin(columns.width(), '_');
+  const std::string thick(columns.width(), '=');
+  std::vector<std::string> titles = {"Layer (type)", "Output Shape", "Param #"};
+  if (table.has_connections) titles.push_back("Connected to");
   std::string text = "Model: \"" + name() + "\"\n" + thin + '\n';
-  text += format_row({"Layer (type)", "Output Shape", "Param #"}) + thick + '\n';
-  for (size_t i = 0; i < children().size(); ++i) {
-    const layers::Layer& layer = *children()[i].layer;
-    if (i > 0) text += std::string(kWidth, ' ') + '\n';
-    text += format_row({layer.name() + " (" + layer.class_name() + ")", output_text(layer),
-                        internal::decimal_digits(layer.count_params())});
+  text += format_row(std::move(titles), columns) + thick + '\n';
+  for (const SummaryRow& row : table.rows) {
+    std::vector<std::string> fields = {row.layer, row.output_shape, row.parameters};
+    if (table.has_connections) fields.push_back(list_text(row.connected_to));
+    text += format_row(std::move(fields), columns) + std::string(columns.width(), ' ') + '\n';
   }
   text += thick + '\n';
   text += total_line("Total", size_of(variables()));
@@ -109,4 +141,25 @@ std::string Model::summary_text() const {
   return text + thin + '\n';
 }
 
+SummaryTable Model::summary_table() const {
+  SummaryTable table;
+  for (const Child& child : children()) {
+    const layers::Layer& layer = *child.layer;
+    table.rows.push_back({.layer = internal::str(layer.name(), " (", layer.class_name(), ")"),
+                          .output_shape = output_text(layer),
+                          .parameters = internal::LayerState::of(layer).awaits_weights()
+                                            ? "0 (unused)"
+                                            : internal::str(layer.count_params())});
+  }
+  return table;
+}
+
 }  // namespace cohort::keras
+
+std::string cohort::internal::shapes_text(const std::vector<TensorSpec>& outputs) {
+  std::string text;
+  for (const TensorSpec& one : outputs) {
+    text += (text.empty() ? "" : ", ") + keras::shape_text(one);
+  }
+  return outputs.size() == 1 ? text : "[" + text + "]";
+}

@@ -18,6 +18,8 @@ Tensor with_rows_of(const Tensor& values, const Tensor& predictions) {
   return is_vector_of_column ? values.unsqueeze(1) : values;
 }
 
+bool has_no_rows(const Tensor& tensor) { return tensor.dim() > 0 && tensor.size(0) == 0; }
+
 bool broadcasts_to(at::IntArrayRef shape, at::IntArrayRef target) {
   if (shape.size() > target.size()) return false;
   const size_t offset = target.size() - shape.size();

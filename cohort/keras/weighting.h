@@ -18,6 +18,10 @@ Tensor broadcast_weights(const Tensor& weights, const Tensor& values, const char
 // ones, as they are.
 Tensor with_rows_of(const Tensor& values, const Tensor& predictions);
 
+// Whether `tensor` is of a batch without rows: a replica gets one where a batch has fewer rows than there are
+// replicas.
+bool has_no_rows(const Tensor& tensor);
+
 // Whether `shape` broadcasts to `target` without making it larger.
 bool broadcasts_to(at::IntArrayRef shape, at::IntArrayRef target);
 

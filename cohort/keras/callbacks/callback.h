@@ -10,6 +10,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,6 +115,19 @@ class COHORT_API CallbackArgument {
 
  private:
   std::shared_ptr<Callback> callback_;
+};
+
+// The callbacks of a call; a single one needs no list.
+class CallbackArguments : public std::vector<CallbackArgument> {
+ public:
+  using Base = std::vector<CallbackArgument>;
+  CallbackArguments() = default;
+  CallbackArguments(std::initializer_list<CallbackArgument> list) : Base(list) {}
+  CallbackArguments(Base list) : Base(std::move(list)) {}
+  template <class T>
+  requires(std::convertible_to<T&&, CallbackArgument> &&
+           !std::derived_from<std::remove_cvref_t<T>, Base>) CallbackArguments(T&& callback)
+      : Base{CallbackArgument(std::forward<T>(callback))} {}
 };
 
 // Calls the hooks of several callbacks, in their order: for training loops of one's own. In its hooks a

@@ -332,7 +332,9 @@ TEST_F(ModelCheckpointTest, WeightsThatAreSavedAgainBeforeCompileStillHaveTheOpt
     // Weights of elsewhere bring none.
     const Sequential plain = small_classifier(8);
     plain.load_weights(directory + "/2");
-    small_classifier(9).save_weights(directory + "/plain");
+    const Sequential other = small_classifier(9);
+    other(make_images(1, float32).images);
+    other.save_weights(directory + "/plain");
     plain.load_weights(directory + "/plain");
     plain.save_weights(directory + "/without");
     EXPECT_FALSE(train::CheckpointReader(directory + "/without")

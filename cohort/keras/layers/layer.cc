@@ -13,6 +13,7 @@
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/scratch.h"
 #include "cohort/core/text.h"
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/variable_creation.h"
@@ -110,7 +111,7 @@ void Layer::set_trainable(bool trainable) {
   state_->set_trainable(trainable, visited);
 }
 
-const std::vector<Layer::Child>& Layer::children() const { return state_->children; }
+const List<Layer::Child>& Layer::children() const { return state_->children; }
 
 bool Layer::has_activity_regularizer() const {
   return static_cast<bool>(state_->activity_regularizer);
@@ -228,7 +229,9 @@ void Layer::add_loss(const Tensor& loss) {
         str("layer '", name(), "': add_loss takes a scalar, but got ", internal::describe(loss)));
   }
   state_->warn_unless_tracked(internal::LayerState::Lost::kLosses);
-  state_->losses.add(loss);
+  const bool has_rows = internal::is_tracing() || internal::LayerState::counts_in_metrics();
+  // The mean of nothing is no number.
+  state_->losses.add(has_rows ? loss : loss.nan_to_num(0, 0, 0) * 0);
 }
 
 void Layer::add_metric(const Tensor& value, const std::string& name) {
@@ -262,51 +265,55 @@ void Layer::clear_losses() {
   state_->clear_losses(visited);
 }
 
-std::vector<Tensor> Layer::losses() const {
+List<Tensor> Layer::losses() const {
   internal::Scratch<Tensor, struct Losses> losses;
   internal::Visited visited;
   state_->collect_losses(*losses, visited);
   return losses.take();
 }
 
-std::vector<Variable> Layer::trainable_variables() const {
+List<Variable> Layer::trainable_variables() const {
   internal::Scratch<Variable, struct Variables> found;
   internal::Visited visited;
   state_->collect_variables(true, true, *found, visited);
-  return found.take();
+  return state_->listed(found.take());
 }
 
-std::vector<Variable> Layer::non_trainable_variables() const {
+List<Variable> Layer::non_trainable_variables() const {
   internal::Scratch<Variable, struct Variables> found;
   internal::Visited visited;
   state_->collect_variables(true, false, *found, visited);
-  return found.take();
+  return state_->listed(found.take());
 }
 
-std::vector<Variable> Layer::variables() const {
-  std::vector<Variable> found = trainable_variables();
+List<Variable> Layer::variables() const {
+  List<Variable>::Base found = trainable_variables();
   for (Variable& variable : non_trainable_variables()) found.push_back(std::move(variable));
-  return found;
+  return state_->listed(std::move(found));
 }
 
 int64_t Layer::count_params() const {
+  state_->check_has_weights("count_params");
   int64_t count = 0;
   for (const Variable& variable : variables()) count += c10::multiply_integers(variable.shape());
   return count;
 }
 
-std::vector<Tensor> Layer::get_weights() const {
+List<Tensor> Layer::get_weights() const {
+  if (!children().empty()) state_->check_has_weights("get_weights");
   const NoGradient no_gradient;
-  std::vector<Tensor> values;
+  List<Tensor>::Base values;
   for (const Variable& variable : variables()) values.push_back(variable.value().detach().clone());
-  return values;
+  return state_->listed(std::move(values));
 }
 
 void Layer::set_weights(const std::vector<Tensor>& values) const {
-  const std::vector<Variable> all = variables();
+  if (!children().empty()) state_->check_has_weights("set_weights");
+  const List<Variable> all = variables();
   if (values.size() != all.size()) {
     throw InvalidArgumentError(str("layer '", name(), "' has ", all.size(),
-                                   " variables, but set_weights got ", values.size(), " values"));
+                                   " variables, but set_weights got ", values.size(), " values",
+                                   built() ? "" : "; " + state_->why_no_weights()));
   }
   for (size_t i = 0; i < all.size(); ++i) {
     const bool fits = values[i].defined() && values[i].sizes() == at::IntArrayRef(all[i].shape());

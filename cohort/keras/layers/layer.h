@@ -22,6 +22,7 @@
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/config.h"
 #include "cohort/keras/initializers.h"
+#include "cohort/keras/list.h"
 #include "cohort/keras/regularizers.h"
 #include "cohort/train/trackable.h"
 
@@ -123,23 +124,26 @@ class COHORT_API Layer : public train::Trackable {
   bool trainable() const;
   void set_trainable(bool trainable);
 
-  // Own variables before those of children, in order of creation; shared ones once.
-  std::vector<Variable> trainable_variables() const;
-  std::vector<Variable> non_trainable_variables() const;
+  // Own variables before those of children, in order of creation; shared ones once. Lists are empty, but for what
+  // constructors made, until the layer is built.
+  List<Variable> trainable_variables() const;
+  List<Variable> non_trainable_variables() const;
   // Trainable ones first; of a Model layer by layer, then its own, as Keras has them.
-  virtual std::vector<Variable> variables() const;
-  std::vector<Variable> weights() const { return variables(); }
+  virtual List<Variable> variables() const;
+  List<Variable> weights() const { return variables(); }
+  // Errors: FailedPrecondition (its weights are still to be made).
   int64_t count_params() const;
 
   // The values of variables(), copied. set_weights takes the same list.
-  // Errors: InvalidArgument (their number or a shape; nothing has changed then), as Variable::assign.
-  std::vector<Tensor> get_weights() const;
+  // Errors: FailedPrecondition (a layer of layers, or model, whose weights are still to be made), InvalidArgument
+  // (their number or a shape; nothing has changed then), as Variable::assign.
+  List<Tensor> get_weights() const;
   void set_weights(const std::vector<Tensor>& values) const;
 
   // The penalties on weights, computed now and recorded by the calling thread's tape, and what
   // add_loss and activity regularisers added in the latest forward pass of the calling replica.
   // Scalars; scale them with nn::scale_regularization_loss.
-  std::vector<Tensor> losses() const;
+  List<Tensor> losses() const;
   // Forgets the state of recurrent layers with `stateful`, here and in all children: the next batch
   // begins new sequences. Outside of steps.
   virtual void reset_states();
@@ -157,7 +161,7 @@ class COHORT_API Layer : public train::Trackable {
   // children. A call from outside of any layer begins with this.
   void clear_losses();
 
-  const std::vector<Child>& children() const;
+  const List<Child>& children() const;
   bool has_activity_regularizer() const;
   // The spec of the first call's output, with an unknown batch size; missing before it.
   std::optional<StructureSpec> output_spec() const;

@@ -58,16 +58,14 @@ class COHORT_API LayerHandle {
   bool built() const { return layer_->built(); }
   bool trainable() const { return layer_->trainable(); }
   void set_trainable(bool trainable) const { layer_->set_trainable(trainable); }
-  std::vector<Variable> trainable_variables() const { return layer_->trainable_variables(); }
-  std::vector<Variable> non_trainable_variables() const {
-    return layer_->non_trainable_variables();
-  }
-  std::vector<Variable> variables() const { return layer_->variables(); }
-  std::vector<Variable> weights() const { return layer_->weights(); }
+  List<Variable> trainable_variables() const { return layer_->trainable_variables(); }
+  List<Variable> non_trainable_variables() const { return layer_->non_trainable_variables(); }
+  List<Variable> variables() const { return layer_->variables(); }
+  List<Variable> weights() const { return layer_->weights(); }
   int64_t count_params() const { return layer_->count_params(); }
-  std::vector<Tensor> get_weights() const { return layer_->get_weights(); }
+  List<Tensor> get_weights() const { return layer_->get_weights(); }
   void set_weights(const std::vector<Tensor>& values) const { layer_->set_weights(values); }
-  std::vector<Tensor> losses() const { return layer_->losses(); }
+  List<Tensor> losses() const { return layer_->losses(); }
   void reset_states() const { layer_->reset_states(); }
   // The layer's get_config, and under "name", "trainable" and "dtype" what every layer has.
   // Errors: InvalidArgument (the layer has something else there), those of the layer's; they name it.

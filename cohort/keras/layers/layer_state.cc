@@ -300,6 +300,24 @@ void LayerState::collect_metrics(std::vector<AddedMetric>& found, Visited& visit
   for (const Layer::Child& child : children) child.layer->state_->collect_metrics(found, visited);
 }
 
+std::string LayerState::why_no_weights() const {
+  return str(
+      "layer '", layer.name(),
+      "' is not built yet, so it has still to make its weights: call it on a batch first, or "
+      "begin its model with a keras::Input");
+}
+
+bool LayerState::awaits_weights() const {
+  if (build_once.done() || !weights.empty()) return false;
+  return children.empty() || std::any_of(children.begin(), children.end(), [](const auto& child) {
+           return child.layer->state_->awaits_weights();
+         });
+}
+
+void LayerState::check_has_weights(const char* what) const {
+  if (awaits_weights()) throw FailedPreconditionError(str(what, ": ", why_no_weights()));
+}
+
 void LayerState::collect_variables(bool parent_trainable, bool want_trainable,
                                    std::vector<Variable>& found, Visited& visited) const {
   if (!visited.insert(this)) return;

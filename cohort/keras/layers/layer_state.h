@@ -87,6 +87,19 @@ struct LayerState {
   // What a layer loses that another one calls and none tracks; a warning says it once for each.
   enum class Lost { kVariables, kLosses, kMetrics };
   void warn_unless_tracked(Lost lost);
+  // `elements` of the layer's weights; where there are none because it is not built, the list says so.
+  template <class T>
+  keras::List<T> listed(std::vector<T> elements) const {
+    std::string why = elements.empty() && !build_once.done() ? why_no_weights() : "";
+    return {std::move(elements), std::move(why)};
+  }
+  // For a layer that is not built.
+  std::string why_no_weights() const;
+  // Whether this layer, or one in it, is not built and has made no weights in its constructor. A model that is never
+  // called itself has those of its layers.
+  bool awaits_weights() const;
+  // Errors: FailedPrecondition (awaits_weights; `what` cannot be done).
+  void check_has_weights(const char* what) const;
   void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
                          Visited& visited) const;
 
@@ -102,7 +115,7 @@ struct LayerState {
   keras::layers::InputSpec input_spec;
   BuildOnce build_once;
   std::vector<Weight> weights;
-  std::vector<Layer::Child> children;
+  keras::List<Layer::Child> children;
   // The children as a checkpoint names them: layers and `lists`.
   std::vector<train::TrackableChild> named_children;
   std::vector<std::unique_ptr<train::TrackableList>> lists;

@@ -61,6 +61,41 @@ TEST(Layer, BuildsOnceAndListsItsWeights) {
   EXPECT_EQ(layer.count_params(), 4);
 }
 
+// Where Python has an IndexError.
+TEST(Layer, ListsOfAnUnbuiltLayerSayWhyTheyAreEmpty) {
+  const LayerHandle layer = Dense(2, {.name = "unbuilt"});
+  const auto is_told = [](const auto& list) {
+    EXPECT_THAT(list, IsEmpty());
+    const auto error = AllOf(HasSubstr("index 0 of a list of 0"), HasSubstr("layer 'unbuilt'"),
+                             HasSubstr("call it on a batch"));
+    EXPECT_THAT(thrown<OutOfRangeError>([&] { (void)list[0]; }), error);
+    EXPECT_THAT(thrown<OutOfRangeError>([&] { (void)list.front(); }), error);
+    EXPECT_THAT(thrown<OutOfRangeError>([&] { (void)list.back(); }), error);
+    EXPECT_THAT(thrown<OutOfRangeError>([&] { (void)list.at(0); }), error);
+  };
+  is_told(layer.weights());
+  is_told(layer.variables());
+  is_told(layer.trainable_variables());
+  is_told(layer.non_trainable_variables());
+  is_told(layer.get_weights());
+  layer(at::ones({1, 3}));
+  EXPECT_EQ(layer.weights()[1].shape(), Shape{2});
+  EXPECT_EQ(layer.get_weights().back().numel(), 2);
+  EXPECT_EQ(thrown<OutOfRangeError>([&] { (void)layer.weights()[2]; }), "index 2 of a list of 2");
+  EXPECT_EQ(thrown<OutOfRangeError>([&] { (void)layer.losses()[0]; }), "index 0 of a list of 0");
+  EXPECT_THROW((void)layer->children()[0], OutOfRangeError);
+}
+
+// As Keras, which raises a ValueError.
+TEST(Layer, ParametersOfAnUnbuiltLayerAreNotCounted) {
+  const LayerHandle layer = Dense(2);
+  const auto error = HasSubstr("is not built yet");
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { layer.count_params(); }), error);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { layer.set_weights({at::ones({2})}); }), error);
+  layer(at::ones({1, 3}));
+  EXPECT_EQ(layer.count_params(), 8);
+}
+
 TEST(Layer, AFailedBuildLeavesNothingBehind) {
   Scale layer;
   layer.fail_build = true;

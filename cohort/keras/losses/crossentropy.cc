@@ -21,9 +21,10 @@ namespace cohort {
 namespace internal {
 namespace {
 
-[[noreturn]] void throw_shapes(const char* what, const Tensor& y_true, const Tensor& y_pred) {
-  throw InvalidArgumentError(
-      str(what, ": labels ", describe(y_true), " do not fit predictions ", describe(y_pred)));
+[[noreturn]] void throw_shapes(const char* what, const Tensor& y_true, const Tensor& y_pred,
+                               const char* advice = "") {
+  throw InvalidArgumentError(str(what, ": labels ", describe(y_true), " do not fit predictions ",
+                                 describe(y_pred), advice));
 }
 
 // The first label outside [0, classes), by its place in the batch.
@@ -57,6 +58,30 @@ void warn_of_fractions(const Tensor& labels, const char* what, std::atomic<bool>
               "are they no classes, but probabilities?");
 }
 
+// Tells once in a process that a loss takes scores for probabilities. A loss looks at its first batches; later ones
+// cost nothing.
+class ScoreWatch {
+ public:
+  // are_shares: divided by their sum before they are used, so that they may be above 1.
+  void look(const Tensor& predictions, const char* what, bool are_shares = false) {
+    static std::atomic<bool> warned = false;
+    if (left_.load(std::memory_order_relaxed) <= 0 || predictions.numel() == 0 || warned) return;
+    left_.fetch_sub(1, std::memory_order_relaxed);
+    const auto [least, largest] = at::aminmax(predictions.detach());
+    const auto low = least.item<double>();
+    const auto high = largest.item<double>();
+    if (!(low < -kSlack || (!are_shares && high > 1 + kSlack)) || warned.exchange(true)) return;
+    log_warning(what, ": the predictions are from ", low, " to ", high, ", so they are no ",
+                "probabilities, but from_logits is false: say {.from_logits = true} if the model "
+                "ends without a sigmoid or softmax");
+  }
+
+ private:
+  static constexpr int kLooks = 10;
+  static constexpr double kSlack = 1e-3;  // of rounding
+  std::atomic<int> left_{kLooks};
+};
+
 struct Predictions {
   Tensor values;
   bool are_logits;
@@ -75,11 +100,18 @@ Predictions best_known(const Tensor& predictions, const Tensor& logits, bool fro
   return {logits, true};
 }
 
+// What a sparse loss has warned of.
+struct SparseWarnings {
+  std::atomic<bool> fractions = false;
+  ScoreWatch scores;
+};
+
 Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
-                           const char* what, std::atomic<bool>& warned) {
+                           const char* what, SparseWarnings& warnings) {
   const Predictions known = best_known(y_pred, logits_of_softmax(y_pred), from_logits, what);
   const Tensor& predictions = known.values;
   const bool are_logits = known.are_logits;
+  if (!are_logits) warnings.scores.look(predictions, what);
   // Without a copy where labels are integers, by the same loop where they are not: a label's dtype changes
   // no bit.
   const auto by_rows = [&](const Tensor& of_rows) {
@@ -89,7 +121,7 @@ Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from
   };
   if (const Tensor losses = by_rows(y_true); losses.defined()) return losses;
   const Tensor labels = sparse_labels(y_true, y_pred, what);
-  warn_of_fractions(y_true, what, warned);
+  warn_of_fractions(y_true, what, warnings.fractions);
   if (const Tensor losses = by_rows(labels); losses.defined()) return losses;
   const int64_t classes = y_pred.size(-1);
   check_labels(labels, classes);
@@ -101,7 +133,8 @@ Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from
 }
 
 Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
-                           const keras::losses::BinaryCrossentropyOptions& options) {
+                           const keras::losses::BinaryCrossentropyOptions& options,
+                           ScoreWatch& watch) {
   const char* what = options.name.c_str();
   const auto [known, are_logits] =
       best_known(predictions, logits_of_sigmoid(predictions), options.from_logits, what);
@@ -110,6 +143,7 @@ Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
     y = y * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
   }
   if (are_logits) return sigmoid_crossentropy(y, p).mean(-1);
+  watch.look(p, what);
   constexpr double kEpsilon = keras::backend::kEpsilon;
   p = p.clamp(kEpsilon, 1 - kEpsilon);
   return (y * (p + kEpsilon).log() + (1 - y) * (1 - p + kEpsilon).log()).neg().mean(-1);
@@ -122,14 +156,12 @@ void check_smoothing(const char* loss, double label_smoothing) {
 }
 
 Tensor categorical_crossentropy(const Tensor& labels, const Tensor& predictions,
-                                const keras::losses::CategoricalCrossentropyOptions& options) {
-  if (labels.dim() + 1 == predictions.dim() && predictions.size(-1) > 1) {
-    throw InvalidArgumentError(str(options.name, ": labels ", describe(labels),
-                                   " do not fit predictions ", describe(predictions),
-                                   "; labels that are numbers of classes are for "
-                                   "SparseCategoricalCrossentropy"));
-  }
+                                const keras::losses::CategoricalCrossentropyOptions& options,
+                                ScoreWatch& watch) {
   const char* what = options.name.c_str();
+  if (are_class_numbers(labels, predictions)) {
+    throw_shapes(what, labels, predictions, kForSparse);
+  }
   const auto [known, are_logits] =
       best_known(predictions, logits_of_softmax(predictions), options.from_logits, what);
   auto [y, p] = match_shapes(labels, known, what);
@@ -143,12 +175,19 @@ Tensor categorical_crossentropy(const Tensor& labels, const Tensor& predictions,
         options.label_smoothing / static_cast<double>(p.size(axis));
   }
   if (are_logits) return (y * at::log_softmax(p, axis)).sum(axis).neg();
+  watch.look(p, what, /*are_shares=*/true);
   constexpr double kEpsilon = keras::backend::kEpsilon;
   p = (p / p.sum(axis, /*keepdim=*/true)).clamp(kEpsilon, 1 - kEpsilon);
   return (y * p.log()).sum(axis).neg();
 }
 
 }  // namespace
+
+bool are_class_numbers(const Tensor& labels, const Tensor& predictions) {
+  if (predictions.dim() == 0 || predictions.size(-1) <= 1) return false;
+  return labels.dim() + 1 == predictions.dim() ||
+         (labels.dim() == predictions.dim() && labels.size(-1) == 1);
+}
 
 void check_real_labels(const Tensor& labels, const char* what) {
   if (!labels.is_complex()) return;
@@ -164,7 +203,10 @@ Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char
   const at::IntArrayRef expected = predictions.sizes().slice(0, predictions.dim() - 1);
   Tensor fitted = labels;
   if (labels.dim() == predictions.dim() && labels.size(-1) == 1) fitted = labels.squeeze(-1);
-  if (fitted.sizes() != expected) throw_shapes(what, labels, predictions);
+  if (fitted.sizes() != expected) {
+    throw_shapes(what, labels, predictions,
+                 labels.sizes() == predictions.sizes() ? kForCategorical : "");
+  }
   check_real_labels(labels, what);
   return fitted.to(predictions.device(), int64);
 }
@@ -192,10 +234,10 @@ SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
     const SparseCategoricalCrossentropyOptions& options)
     : Loss(
           [from_logits = options.from_logits, name = options.name,
-           warned = std::make_shared<std::atomic<bool>>(false)](const Tensor& y_true,
-                                                                const Tensor& y_pred) {
+           warnings = std::make_shared<internal::SparseWarnings>()](const Tensor& y_true,
+                                                                    const Tensor& y_pred) {
             return internal::sparse_crossentropy(y_true, y_pred, from_logits, name.c_str(),
-                                                 *warned);
+                                                 *warnings);
           },
           {.reduction = options.reduction, .name = options.name}) {
   describe("SparseCategoricalCrossentropy", Config().set("from_logits", options.from_logits));
@@ -203,8 +245,9 @@ SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
 
 BinaryCrossentropy::BinaryCrossentropy(const BinaryCrossentropyOptions& options)
     : Loss(
-          [options](const Tensor& y_true, const Tensor& y_pred) {
-            return internal::binary_crossentropy(y_true, y_pred, options);
+          [options, watch = std::make_shared<internal::ScoreWatch>()](const Tensor& y_true,
+                                                                      const Tensor& y_pred) {
+            return internal::binary_crossentropy(y_true, y_pred, options, *watch);
           },
           {.reduction = options.reduction, .name = options.name}) {
   internal::check_smoothing("BinaryCrossentropy", options.label_smoothing);
@@ -215,8 +258,9 @@ BinaryCrossentropy::BinaryCrossentropy(const BinaryCrossentropyOptions& options)
 
 CategoricalCrossentropy::CategoricalCrossentropy(const CategoricalCrossentropyOptions& options)
     : Loss(
-          [options](const Tensor& y_true, const Tensor& y_pred) {
-            return internal::categorical_crossentropy(y_true, y_pred, options);
+          [options, watch = std::make_shared<internal::ScoreWatch>()](const Tensor& y_true,
+                                                                      const Tensor& y_pred) {
+            return internal::categorical_crossentropy(y_true, y_pred, options, *watch);
           },
           {.reduction = options.reduction, .name = options.name}) {
   internal::check_smoothing("CategoricalCrossentropy", options.label_smoothing);

@@ -62,6 +62,15 @@ namespace cohort::internal {
 // Before labels become real numbers, which would drop an imaginary part.
 // Errors: InvalidArgument (they are complex).
 void check_real_labels(const Tensor& labels, const char* what);
+// Whether they are numbers of classes where one-hot labels are wanted.
+bool are_class_numbers(const Tensor& labels, const Tensor& predictions);
+// What errors advise where labels are of the other kind.
+inline constexpr const char* kForSparse =
+    "; labels that are numbers of classes are for SparseCategoricalCrossentropy (as a metric, "
+    "SparseCategoricalAccuracy)";
+inline constexpr const char* kForCategorical =
+    "; one-hot labels are for CategoricalCrossentropy (as a metric, CategoricalAccuracy), and "
+    "labels.argmax(-1) makes numbers of classes of them";
 // As SparseCategoricalCrossentropy takes them: labels as int64 in the shape of predictions without
 // its last dimension. Errors: InvalidArgument (shapes; complex labels).
 Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char* what);

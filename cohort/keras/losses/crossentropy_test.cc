@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <string>
 
 #include "cohort/core/error.h"
 #include "cohort/keras/losses/regression.h"
@@ -21,6 +23,7 @@ using ::testing::DoubleNear;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const SparseCategoricalCrossentropyOptions kLogits = {.from_logits = true,
                                                       .reduction = Reduction::NONE};
@@ -123,6 +126,74 @@ TEST(SparseCategoricalCrossentropy, ShapesMustMatch) {
 }
 
 // A cast would drop their imaginary parts.
+TEST(SparseCategoricalCrossentropy, OneHotLabelsAreSentToTheOtherLoss) {
+  const SparseCategoricalCrossentropy loss(kLogits);
+  const Tensor one_hot = numbers({1, 0, 0, 0, 1, 0}, {2, 3});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                loss(one_hot, at::zeros({2, 3}));
+              }),
+              AllOf(HasSubstr("for CategoricalCrossentropy"), HasSubstr("argmax(-1)")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                loss(at::zeros({3}), at::zeros({2, 3}));
+              }),
+              Not(HasSubstr("argmax")));
+}
+
+TEST(CategoricalCrossentropy, NumbersOfClassesAreSentToTheOtherLoss) {
+  for (const Tensor& labels : {at::zeros({2}, int64), at::zeros({2, 1}, int64)}) {
+    EXPECT_THAT(
+        thrown<InvalidArgumentError>([&] {
+          CategoricalCrossentropy({.reduction = Reduction::NONE})(labels, at::zeros({2, 3}));
+        }),
+        HasSubstr("for SparseCategoricalCrossentropy"));
+  }
+}
+
+// What is logged, once in a process: each runs in one of its own.
+class ScoresAsProbabilitiesDeathTest : public ::testing::Test {
+ protected:
+  ScoresAsProbabilitiesDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  static void expect_warnings(int count, const Loss& loss, const Tensor& labels,
+                              const Tensor& predictions) {
+    const auto run = [&] {
+      for (int i = 0; i < 3; ++i) loss(labels, predictions);
+      std::exit(0);
+    };
+    const auto is_said = [count](const std::string& log) {
+      int found = 0;
+      for (size_t at = log.find("from_logits"); at != log.npos;
+           at = log.find("from_logits", at + 1))
+        ++found;
+      return found == 2 * count;  // the line names the option twice
+    };
+    EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), ::testing::Truly(is_said));
+  }
+};
+
+TEST_F(ScoresAsProbabilitiesDeathTest, AreToldOnceByTheSparseLoss) {
+  expect_warnings(1, SparseCategoricalCrossentropy(kProbabilities), numbers({0}, {1}, int64),
+                  numbers({-1, 3}, {1, 2}));
+}
+
+TEST_F(ScoresAsProbabilitiesDeathTest, AreToldOnceByTheBinaryLoss) {
+  expect_warnings(1, BinaryCrossentropy({.reduction = Reduction::NONE}), numbers({1, 0}, {2, 1}),
+                  numbers({1.5, 0.5}, {2, 1}));
+}
+
+TEST_F(ScoresAsProbabilitiesDeathTest, AreToldByTheCategoricalLossWhereTheyAreNegative) {
+  const CategoricalCrossentropy loss({.reduction = Reduction::NONE});
+  expect_warnings(1, loss, numbers({0, 1}, {1, 2}), numbers({-1, 3}, {1, 2}));
+  expect_warnings(0, loss, numbers({0, 1}, {1, 2}), numbers({1, 3}, {1, 2}));  // shares of a sum
+}
+
+TEST_F(ScoresAsProbabilitiesDeathTest, ProbabilitiesAndLogitsAreNone) {
+  expect_warnings(0, SparseCategoricalCrossentropy(kProbabilities), numbers({0}, {1}, int64),
+                  numbers({0, 1.0000001}, {1, 2}));
+  expect_warnings(0, SparseCategoricalCrossentropy(kLogits), numbers({0}, {1}, int64),
+                  numbers({-1, 3}, {1, 2}));
+}
+
 TEST(SparseCategoricalCrossentropy, ComplexLabelsAreRefused) {
   const SparseCategoricalCrossentropy sparse(kLogits);
   const Tensor y_pred = at::ones({2, 3});

@@ -10,9 +10,10 @@ namespace cohort {
 namespace internal {
 namespace {
 
-[[noreturn]] void throw_unfit(const char* what, const Tensor& y_true, const Tensor& y_pred) {
-  throw InvalidArgumentError(
-      str(what, ": labels ", describe(y_true), " do not fit predictions ", describe(y_pred)));
+[[noreturn]] void throw_unfit(const char* what, const Tensor& y_true, const Tensor& y_pred,
+                              const char* advice = "") {
+  throw InvalidArgumentError(str(what, ": labels ", describe(y_true), " do not fit predictions ",
+                                 describe(y_pred), advice));
 }
 
 void squeeze_and_check(Tensor& y_true, Tensor& y_pred, const char* what) {
@@ -42,7 +43,8 @@ Tensor sparse_matches(const Tensor& labels, const Tensor& predictions) {
 
 void check_one_hot(const Tensor& labels, const Tensor& predictions, const char* what) {
   if (labels.dim() == 0 || labels.sizes() != predictions.sizes()) {
-    throw_unfit(what, labels, predictions);
+    throw_unfit(what, labels, predictions,
+                are_class_numbers(labels, predictions) ? kForSparse : "");
   }
 }
 

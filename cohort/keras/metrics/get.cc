@@ -27,13 +27,14 @@ PredictionMetric make_metric(const std::string& name) {
 
 Tensor crossentropy_by_shapes(const Tensor& y_true, const Tensor& y_pred) {
   constexpr auto kNone = keras::losses::Reduction::NONE;
-  if (y_pred.dim() > 0 && y_pred.size(-1) == 1) {
-    return keras::losses::BinaryCrossentropy({.reduction = kNone})(y_true, y_pred);
-  }
+  static const keras::losses::BinaryCrossentropy binary({.reduction = kNone});
+  static const keras::losses::SparseCategoricalCrossentropy sparse({.reduction = kNone});
+  static const keras::losses::CategoricalCrossentropy categorical({.reduction = kNone});
+  if (y_pred.dim() > 0 && y_pred.size(-1) == 1) return binary(y_true, y_pred);
   if (y_true.dim() < y_pred.dim() || (y_true.dim() > 0 && y_true.size(-1) == 1)) {
-    return keras::losses::SparseCategoricalCrossentropy({.reduction = kNone})(y_true, y_pred);
+    return sparse(y_true, y_pred);
   }
-  return keras::losses::CategoricalCrossentropy({.reduction = kNone})(y_true, y_pred);
+  return categorical(y_true, y_pred);
 }
 
 // The accuracy of compile.

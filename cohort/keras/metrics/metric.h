@@ -21,12 +21,14 @@
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/config.h"
+#include "cohort/keras/list.h"
 #include "cohort/keras/metrics/metric_result.h"
 
 namespace cohort {
 namespace internal {
 class MetricState;
-}
+struct MetricCopies;
+}  // namespace internal
 namespace train {
 class Trackable;
 }
@@ -55,7 +57,7 @@ class COHORT_API Metric {
   void reset_state() const;
   void reset_states() const { reset_state(); }
   // ON_READ variables that are summed over replicas.
-  std::vector<Variable> variables() const;
+  List<Variable> variables() const;
   // For a train::Checkpoint. Make the metric under the scope of the strategy that runs the steps:
   // saving or restoring before its first use makes its variables.
   std::shared_ptr<train::Trackable> trackable() const;
@@ -69,8 +71,23 @@ class COHORT_API Metric {
   void describe(std::string_view class_name, const Config& config = Config()) const;
 
  private:
+  friend struct internal::MetricCopies;
+  // This handle gets a state of its own, which is made as the one that it shared.
+  void part_from_others();
+
   internal::Handle<internal::MetricState, "Metric"> state_;
 };
 
 }  // namespace keras::metrics
+
+namespace internal {
+struct MetricCopies {
+  // A metric that is made as `metric` was, with nothing in it.
+  template <std::derived_from<keras::metrics::Metric> M>
+  static M another(M metric) {
+    static_cast<keras::metrics::Metric&>(metric).part_from_others();
+    return metric;
+  }
+};
+}  // namespace internal
 }  // namespace cohort

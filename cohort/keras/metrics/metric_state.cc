@@ -105,6 +105,13 @@ MetricState::MetricState(Options options)
   if (strategy_ != nullptr && strategy_->steps_run_elsewhere()) variables();
 }
 
+std::shared_ptr<MetricState> MetricState::another() const {
+  auto made = std::make_shared<MetricState>(options_);
+  made->class_name = class_name;
+  made->config = config;
+  return made;
+}
+
 const std::vector<Variable>& MetricState::variables() {
   if (build_once_.done()) return variables_;
   std::optional<distribute::Scope> scope;
@@ -276,8 +283,10 @@ std::ostream& operator<<(std::ostream& out, const MetricResult& result) {
   return out << Structure(result);
 }
 void Metric::reset_state() const { state_->reset(); }
-std::vector<Variable> Metric::variables() const { return state_->variables(); }
+List<Variable> Metric::variables() const { return state_->variables(); }
 std::shared_ptr<train::Trackable> Metric::trackable() const { return state_.pointer(); }
+
+void Metric::part_from_others() { state_ = state_->another(); }
 
 void Metric::describe(std::string_view class_name, const Config& config) const {
   state_->class_name = class_name;

@@ -34,6 +34,9 @@ class MetricState final : public train::Trackable {
   };
   explicit MetricState(Options options);
 
+  // Made in the same way, of the current scope, with nothing in it.
+  std::shared_ptr<MetricState> another() const;
+
   const std::string& name() const { return options_.name; }
   DType dtype() const { return dtype_; }
   // How the metric was made; no class: a function of the program.
@@ -44,6 +47,9 @@ class MetricState final : public train::Trackable {
   void add(at::ArrayRef<Tensor> deltas);
   // The same of numbers, where each tensor is a scalar.
   void add_numbers(at::ArrayRef<double> deltas);
+  // What a batch without rows adds, of which a function may make no number (a mean, a maximum). Makes the variables
+  // all the same, as the other replicas and tasks do at this moment.
+  void add_nothing() { variables(); }
   // Without data that of zeros.
   Tensor result();
   // Across replicas and outside of steps. Nothing: no replica has added anything since the reset.

@@ -5,6 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/keras/metrics/metric_state.h"
+#include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -20,6 +21,7 @@ void PredictionMetric::update_state(const Tensor& y_true, const Tensor& y_pred,
                                              internal::describe(y_true), " and ",
                                              internal::describe(y_pred)));
   }
+  if (internal::has_no_rows(y_true) && internal::has_no_rows(y_pred)) return state().add_nothing();
   const NoGradient no_gradient;
   const auto constant = [](const Tensor& x) { return x.requires_grad() ? x.detach() : x; };
   try {

@@ -42,7 +42,7 @@ double Optimizer::learning_rate() const { return state_->learning_rate(); }
 void Optimizer::set_learning_rate(double learning_rate) const {
   state_->set_learning_rate(learning_rate);
 }
-std::vector<Variable> Optimizer::variables() const { return state_->variables(); }
+List<Variable> Optimizer::variables() const { return state_->variables(); }
 const std::string& Optimizer::name() const { return state_->name(); }
 std::shared_ptr<train::Trackable> Optimizer::trackable() const { return state_.pointer(); }
 

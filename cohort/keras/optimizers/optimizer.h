@@ -19,6 +19,7 @@
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/config.h"
+#include "cohort/keras/list.h"
 #include "cohort/keras/zip.h"
 #include "cohort/optim/schedule.h"
 #include "cohort/optim/update_rule.h"
@@ -137,7 +138,7 @@ class COHORT_API Optimizer {
   // Errors: FailedPrecondition (made with a schedule), InvalidArgument (not finite).
   void set_learning_rate(double learning_rate) const;
   // iterations, then the slots, variable by variable.
-  std::vector<Variable> variables() const;
+  List<Variable> variables() const;
   const std::string& name() const;
   // For a train::Checkpoint. Make the optimizer under the scope of the strategy that runs the
   // steps: saving or restoring before the first step makes its iterations.

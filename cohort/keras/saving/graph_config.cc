@@ -1,12 +1,12 @@
 #include "cohort/keras/saving/graph_config.h"
 
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/graph_calls.h"
 #include "cohort/keras/saving/shared_layers.h"
 
 namespace cohort::internal {
@@ -69,41 +69,6 @@ void add_what_all_layers_have(const Layer& layer, keras::Config& config) {
   if (dtype_given.is_null() && writes_dtype(layer)) config.set("dtype", dtype);
   if (writes_trainable(layer)) config.set("trainable", layer.trainable());
 }
-
-// The calls between a model's inputs and outputs, by layer.
-class Calls {
- public:
-  Calls(const SymbolicStructure& inputs, const SymbolicStructure& outputs) {
-    for (const SymbolicTensor& input : inputs.leaves()) {
-      visited_.insert(input.node().get());
-      number(*input.node());
-    }
-    for (const SymbolicTensor& output : outputs.leaves()) visit(*output.node());
-  }
-
-  const std::vector<const SymbolicNode*>& of(const Layer* layer) const {
-    static const std::vector<const SymbolicNode*> none;
-    const auto found = by_layer_.find(layer);
-    return found == by_layer_.end() ? none : found->second;
-  }
-  size_t number_of(const SymbolicNode& node) const { return numbers_.at(&node); }
-
- private:
-  void visit(const SymbolicNode& node) {
-    if (!visited_.insert(&node).second) return;
-    for (const SymbolicTensor& input : node.inputs->leaves()) visit(*input.node());
-    number(node);
-  }
-  void number(const SymbolicNode& node) {
-    auto& calls = by_layer_[node.layer.get()];
-    numbers_[&node] = calls.size();
-    calls.push_back(&node);
-  }
-
-  std::unordered_set<const SymbolicNode*> visited_;
-  std::unordered_map<const Layer*, std::vector<const SymbolicNode*>> by_layer_;
-  std::unordered_map<const SymbolicNode*, size_t> numbers_;
-};
 
 // In the form of `spec`, one JSON value a leaf.
 Json pack_json(const StructureSpec& spec, const std::vector<Json>& leaves, size_t& next) {
@@ -190,7 +155,7 @@ class FunctionalWriter {
     return Json::array({std::move(query)});
   }
 
-  const Calls calls_;
+  const GraphCalls calls_;
   std::unordered_map<const Layer*, size_t> hidden_;
 };
 

@@ -9,11 +9,13 @@
 #include "cohort/core/files/temporary_files.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/saving/compile_config.h"
 #include "cohort/keras/saving/graph_config.h"
 #include "cohort/keras/training/training.h"
 #include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/checkpoint_restore.h"
 
 namespace cohort {
 namespace internal {
@@ -145,12 +147,21 @@ train::Checkpoint weights_checkpoint(const ModelHandle& model) {
   return train::Checkpoint(model.trackable(), std::move(objects));
 }
 
+std::optional<std::string> why_without_weights(keras::Model& model) {
+  const LayerState& state = LayerState::of(model);
+  if (!state.awaits_weights() || RestorePosition::of(model) != nullptr) return std::nullopt;
+  return state.why_no_weights();
+}
+
 ModelSaver::ModelSaver(const ModelHandle& model, const Options& options, FileSystem& files)
     : model_(model), options_(options), files_(files), checkpoint_(checkpoint_of(model, files)) {}
 
 void ModelSaver::check() const { architecture(*model_of(model_)); }
 
 void ModelSaver::save(const std::string& path) {
+  if (const auto why = why_without_weights(*model_of(model_))) {  // as Keras does
+    log_warning("model ", quoted(model_.name()), " is saved without weights: ", *why);
+  }
   Json json = architecture(*model_of(model_));
   add_compile_config(model_, warned_, json);
   CheckpointImpl& checkpoint = checkpoint_.impl();

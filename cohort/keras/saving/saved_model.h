@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cohort/core/files/file_system.h"
@@ -25,6 +26,9 @@ class CheckpointDirectory;
 // What save and save_weights write: the children of the model and, where it is compiled or such values wait
 // for compile, "optimizer".
 train::Checkpoint weights_checkpoint(const keras::ModelHandle& model);
+
+// Why a save would have none of the model's weights: they are still to be made, and no restored values wait for them.
+std::optional<std::string> why_without_weights(keras::Model& model);
 
 // Saves one model, now and later on. Thread safety: none.
 class ModelSaver {

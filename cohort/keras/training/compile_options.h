@@ -34,6 +34,13 @@ concept TorchLoss = requires(T& holder, const Tensor& tensor) {
   { holder->forward(tensor, tensor) } -> std::convertible_to<Tensor>;
 };
 
+template <class Fn>
+concept LossFunction = std::is_invocable_r_v<Tensor, Fn&, const Tensor&, const Tensor&>;
+
+// Losses, metrics and optimizers by name.
+template <class T>
+inline constexpr bool kIsName = std::convertible_to<const T&, std::string>;
+
 // What the losses of the replicas are to each other: the sum that libtorch's loss makes of a replica's rows is
 // a part of the batch's; its mean stands for all.
 template <TorchLoss T>
@@ -57,6 +64,14 @@ class COHORT_API OptimizerArgument {
   OptimizerArgument(const char* name) : name_(name) {}
   OptimizerArgument(std::string name) : name_(std::move(name)) {}
   OptimizerArgument(const optimizers::Optimizer& optimizer) : object_(optimizer) {}
+  // Does not compile, and says what to give instead.
+  template <class T>
+  requires(!internal::kIsName<T> && !std::derived_from<T, optimizers::Optimizer>)
+      OptimizerArgument(const T&) {
+    static_assert(internal::kIsName<T>,
+                  "compile's .optimizer is a name (\"adam\") or an object, as "
+                  "keras::optimizers::Adam({.learning_rate = 1e-3})");
+  }
 
   // One of a name is made anew by each call. Errors: InvalidArgument (an unknown name).
   optimizers::Optimizer make() const;
@@ -76,8 +91,8 @@ class COHORT_API LossArgument {
   LossArgument(std::string name) : name_(std::move(name)) {}
   LossArgument(losses::Loss loss) : loss_(std::move(loss)) {}
   template <class Fn>
-  requires(std::is_invocable_r_v<Tensor, Fn&, const Tensor&, const Tensor&> &&
-           !std::derived_from<Fn, losses::Loss> && !internal::TorchLoss<Fn>) LossArgument(Fn fn)
+  requires(internal::LossFunction<Fn> && !std::derived_from<Fn, losses::Loss> &&
+           !internal::TorchLoss<Fn>) LossArgument(Fn fn)
       : loss_(losses::Loss::Function(std::move(fn))) {}
   template <internal::TorchLoss Module>
   LossArgument(Module module)
@@ -91,6 +106,17 @@ class COHORT_API LossArgument {
     }
   }
 
+  // Does not compile, and says what to give instead.
+  template <class T>
+  requires(!internal::kIsName<T> && !internal::LossFunction<T> && !internal::TorchLoss<T> &&
+           !std::derived_from<T, losses::Loss>) LossArgument(const T&) {
+    static_assert(
+        internal::kIsName<T>,
+        "a loss of compile is a name (\"mse\"), an object of keras::losses, a function of "
+        "labels and predictions that returns a Tensor, or a loss module of libtorch; of "
+        "several outputs there is a list of losses, or {{\"output\", loss}, ...}");
+  }
+
   // Errors: InvalidArgument (an unknown name).
   losses::Loss loss() const;
 
@@ -101,8 +127,18 @@ class COHORT_API LossArgument {
   std::optional<losses::Loss> loss_;  // none: that of the name
 };
 
+// A metric that takes labels and predictions.
+template <class M>
+concept MetricOfPredictions = std::derived_from<M, metrics::Metric> &&
+    requires(const M& metric, const Tensor& tensor) {
+  metric.update_state(tensor, tensor, tensor);
+};
+template <class Fn>
+concept MetricFunction = internal::LossFunction<Fn> && !std::derived_from<Fn, metrics::Metric>;
+
 // By name ("accuracy", "mse", ...), an object, or a function of labels and predictions, of which
-// the mean is reported under a name. "accuracy" is that of classes or of yes and no, by the shapes.
+// the mean is reported under a name: {"error", function}. "accuracy" is that of classes or of yes and no, by
+// the shapes.
 class COHORT_API MetricArgument {
  public:
   using Function = losses::Loss::Function;
@@ -115,40 +151,81 @@ class COHORT_API MetricArgument {
 
   MetricArgument(const char* name) : name_(name) {}
   MetricArgument(std::string name) : name_(std::move(name)) {}
-  template <std::derived_from<metrics::Metric> M>
-  requires requires(const M& metric, const Tensor& t) { metric.update_state(t, t, t); }
-  MetricArgument(M metric)
+  template <MetricOfPredictions M>
+  MetricArgument(const M& metric)
       : name_(metric.name()),
-        object_(Made{metric,
-                     [metric](const Tensor& y_true, const Tensor& y_pred, const Tensor& weight) {
-                       metric.update_state(y_true, y_pred, weight);
-                     }}) {}
-  MetricArgument(std::string name, Function fn) : name_(std::move(name)), fn_(std::move(fn)) {}
+        object_(made_of(metric)),
+        another_([metric] { return made_of(internal::MetricCopies::another(metric)); }) {}
+  template <MetricFunction Fn>
+  MetricArgument(std::string name, Fn fn) : name_(std::move(name)), fn_(std::move(fn)) {}
+  // Does not compile, and says what to give instead.
+  template <class T>
+  requires(!internal::kIsName<T> && !MetricOfPredictions<T>) MetricArgument(const T&) {
+    static_assert(!MetricFunction<T>,
+                  "a function needs a name for the logs: .metrics = {{\"my_error\", function}}");
+    static_assert(
+        MetricFunction<T> || MetricOfPredictions<T>,
+        "a metric of compile is a name (\"accuracy\"), an object of keras::metrics that is "
+        "updated with labels and predictions (as Mean and Sum are not), or "
+        "{\"name\", function of labels and predictions}");
+  }
 
   const std::string& name() const { return name_; }
   bool is_object() const { return object_.has_value(); }
   bool is_function() const { return static_cast<bool>(fn_); }
   // The object, or a new metric. Errors: InvalidArgument (an unknown name).
   Made make() const;
+  // The same, but for an object a new metric that was made as it was: each of several outputs has its own.
+  Made make_another() const;
   // Errors: as make, which it leaves undone; InvalidArgument (its result is no scalar).
   void check() const;
 
  private:
+  template <class M>
+  static Made made_of(const M& metric) {
+    return {metric, [metric](const Tensor& y_true, const Tensor& y_pred, const Tensor& weight) {
+              metric.update_state(y_true, y_pred, weight);
+            }};
+  }
+
   std::string name_;
   Function fn_;
   std::optional<Made> object_;
+  std::function<Made()> another_;  // of an object
 };
 
-// The metrics of every output, or those of each by its name.
+//   model.compile({.metrics = "accuracy"});
+//   model.compile({.metrics = {{"price", {"mae", metrics::AUC()}}, {"kind", "accuracy"}}});
+//
+// The metrics of every output, or those of each by its name; a single one needs no list. An object among the metrics
+// of every output is updated itself if there is one output; of several, each gets a metric that is made as it was, as
+// in Keras.
 class COHORT_API MetricList {
  public:
   using List = std::vector<MetricArgument>;
   using Named = std::vector<std::pair<std::string, List>>;
+  template <class T>
+  static constexpr bool kIsOne =
+      internal::kIsName<T> || MetricOfPredictions<T> || std::same_as<T, MetricArgument>;
+
+  // An output, and its metrics.
+  struct OfOutput {
+    OfOutput(std::string output, List metrics) : named(std::move(output), std::move(metrics)) {}
+    template <class One>
+    requires kIsOne<One> OfOutput(std::string output, const One& one)
+        : named(std::move(output), List{MetricArgument(one)}) {}
+
+    std::pair<std::string, List> named;
+  };
 
   MetricList() = default;
+  template <class One>
+  requires(!std::same_as<One, List>) MetricList(const One& one) : list_{MetricArgument(one)} {}
   MetricList(std::initializer_list<MetricArgument> list) : list_(list) {}
   MetricList(List list) : list_(std::move(list)) {}
-  MetricList(std::initializer_list<std::pair<std::string, List>> named) : named_(named) {}
+  MetricList(std::initializer_list<OfOutput> outputs) {
+    for (const OfOutput& output : outputs) named_.push_back(output.named);
+  }
 
   static MetricList by_name(Named named) {
     MetricList all;

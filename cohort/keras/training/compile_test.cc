@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/ragged_tensor.h"
 #include "cohort/keras/training/testing_fit.h"
 
 namespace cohort::keras {
@@ -109,6 +110,40 @@ TEST_F(OnIdentity, TwoMetricsOfOneNameAreRefused) {
               HasSubstr("two metrics that are called 'mae'"));
 }
 
+// As Keras 2.15 does: an object that is updated twice a batch would report neither number.
+TEST_F(OnIdentity, OneMetricObjectInTwoPlacesIsRefused) {
+  const metrics::MeanAbsoluteError mae;
+  const metrics::PredictionMetric same = mae;
+  const auto error_of = [&](const CompileOptions& options) {
+    return thrown<InvalidArgumentError>([&] { model.compile(options); });
+  };
+  EXPECT_THAT(error_of({.loss = "mse", .metrics = {mae}, .weighted_metrics = {same}}),
+              HasSubstr("the metric 'mean_absolute_error' as one object in metrics and in "
+                        "weighted_metrics"));
+  EXPECT_THAT(error_of({.loss = "mse", .metrics = {mae, "mse", mae}}),
+              HasSubstr("one object twice in metrics"));
+  EXPECT_THAT(error_of({.loss = "mse", .metrics = {{"near", mae}, {"far", {"mse", mae}}}}),
+              HasSubstr("one object in metrics of output 'near' and in metrics of output 'far'"));
+  // Another model's, or this one's before, is none of them.
+  model.compile({.loss = "mse", .metrics = mae});
+  model.compile({.loss = "mse", .metrics = mae, .weighted_metrics = metrics::MeanAbsoluteError()});
+  const Logs logs = model.evaluate(x, y, {.verbose = 0, .sample_weight = numbers({0, 0, 2, 0})});
+  EXPECT_DOUBLE_EQ(logs["mean_absolute_error"], 6 / 4.0);
+  EXPECT_DOUBLE_EQ(logs["weighted_mean_absolute_error"], 2);
+  EXPECT_DOUBLE_EQ(mae.result().number(), 6 / 4.0);
+}
+
+TEST_F(OnIdentity, RaggedLabelsAreNamed) {
+  model.compile({.loss = "mse"});
+  const auto ragged = RaggedTensor::from_row_lengths(at::ones({4}), {1, 1, 0, 2});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.fit(x, ragged, {.verbose = 0}); }),
+              HasSubstr("y has a RaggedTensor"));
+  const auto dataset = data::Dataset::from_tensor_slices(tuple(x, ragged)).batch(2);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.fit(dataset, {.verbose = 0}); }),
+              ::testing::AllOf(HasSubstr("the labels are a RaggedTensor"),
+                               HasSubstr("'mean_squared_error'"), HasSubstr("to_tensor()")));
+}
+
 TEST_F(OnIdentity, AFunctionMayReturnTheMean) {
   model.compile({.loss = [](const Tensor& y_true, const Tensor& y_pred) {
     return (y_true - y_pred).square().mean();
@@ -195,6 +230,71 @@ TEST_F(TwoOutputs, AreWeighedAlikeByOneTensor) {
   EXPECT_DOUBLE_EQ(logs["far_loss"], 6);
   EXPECT_DOUBLE_EQ(logs["near_mae"], 1);
   EXPECT_DOUBLE_EQ(logs["far_mae"], 2);
+}
+
+// As in Keras: of several outputs each gets a metric that is made as the object was.
+TEST_F(TwoOutputs, HaveAMetricEachOfOneObject) {
+  const metrics::MeanAbsoluteError error({.name = "error"});
+  struct Doubled : metrics::MeanMetricWrapper {
+    Doubled()
+        : MeanMetricWrapper(
+              [](const Tensor& y_true, const Tensor& y_pred) { return y_true - y_pred; },
+              {.name = "doubled"}) {}
+    void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& weight) const {
+      MeanMetricWrapper::update_state(2 * y_true, 2 * y_pred, weight);
+    }
+  };
+  model.compile({.loss = "mse", .metrics = {error, Doubled()}});
+  for (int turn = 0; turn < 2; ++turn) {  // the second one begins anew
+    const Logs logs = model.evaluate(x, y, {.verbose = 0});
+    EXPECT_DOUBLE_EQ(logs["near_error"], 0.5);
+    EXPECT_DOUBLE_EQ(logs["far_error"], 2);
+    EXPECT_DOUBLE_EQ(logs["near_doubled"], -1);
+    EXPECT_DOUBLE_EQ(logs["far_doubled"], 4);
+  }
+  EXPECT_DOUBLE_EQ(error.result().number(), 0);
+}
+
+TEST_F(TwoOutputs, HaveOneMetricEachByName) {
+  model.compile(
+      {.loss = "mse", .metrics = {{"near", "mae"}, {"far", metrics::MeanSquaredError()}}});
+  const Logs logs = model.evaluate(x, y, {.verbose = 0});
+  EXPECT_DOUBLE_EQ(logs["near_mae"], 0.5);
+  EXPECT_DOUBLE_EQ(logs["far_mean_squared_error"], 4);
+  model.compile({.loss = "mse", .metrics = "mae"});
+  EXPECT_DOUBLE_EQ(model.evaluate(x, y, {.verbose = 0})["far_mae"], 2);
+}
+
+TEST_F(TwoOutputs, MayHaveSampleWeightsOfOne) {
+  model.compile({.loss = "mse", .weighted_metrics = "mae"});
+  const Tensor weight = numbers({0, 3});
+  for (const Structure& weights :
+       {Structure(dict({{"near", weight}})), Structure(tuple(weight, Structure()))}) {
+    const Logs logs = model.evaluate(x, y, {.verbose = 0, .sample_weight = weights});
+    EXPECT_DOUBLE_EQ(logs["near_loss"], 1.5);
+    EXPECT_DOUBLE_EQ(logs["far_loss"], 4);
+    EXPECT_DOUBLE_EQ(logs["near_mae"], 1);
+    EXPECT_DOUBLE_EQ(logs["far_mae"], 2);
+  }
+  const auto dataset =
+      data::Dataset::from_tensor_slices(tuple(x, y, dict({{"near", weight}}))).batch(1);
+  EXPECT_DOUBLE_EQ(model.evaluate(dataset, {.verbose = 0})["near_loss"], 1.5);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model.evaluate(x, y, {.verbose = 0, .sample_weight = dict({{"fur", weight}})});
+              }),
+              ::testing::AllOf(HasSubstr("sample_weight"), HasSubstr("the nearest is 'far'")));
+}
+
+TEST_F(TwoOutputs, AreNamedOnceEach) {
+  const auto error_of = [&](const CompileOptions& options) {
+    return thrown<InvalidArgumentError>([&] { model.compile(options); });
+  };
+  EXPECT_THAT(error_of({.loss = {{"near", "mse"}, {"near", "mae"}}}),
+              HasSubstr("a loss twice for output 'near'"));
+  EXPECT_THAT(error_of({.loss = "mse", .loss_weights = {{"far", 1.}, {"far", 2.}}}),
+              HasSubstr("a loss weight twice for output 'far'"));
+  EXPECT_THAT(error_of({.loss = "mse", .metrics = {{"far", "mae"}, {"far", "mse"}}}),
+              HasSubstr("metrics twice for output 'far'"));
 }
 
 TEST_F(TwoOutputs, MayHaveLossesInTheirOrder) {

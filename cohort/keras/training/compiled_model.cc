@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/composite.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
@@ -12,6 +13,7 @@
 #include "cohort/keras/masks.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/named.h"
+#include "cohort/keras/training/compile_checks.h"
 #include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/small_sums.h"
@@ -56,24 +58,39 @@ struct Taker {
   const std::string& name;
 };
 
-// The labels of an output. Errors: InvalidArgument (none for it; strings: names them, and what takes them).
+// The labels of an output. Errors: InvalidArgument (none for it; strings, ragged or sparse ones: names them, and what
+// takes them).
 Tensor labels_for(const Structure& labels, const Place& output, const Taker& taker) {
-  const Structure& own = member_for(labels, output.index, output.name, output.count, "the labels");
-  if (!own.is_leaf() || !own.leaf().is_strings()) {
+  const bool are_one_composite = composite_kind(labels) != Composite::kNone;
+  const Structure& own =
+      are_one_composite ? labels
+                        : member_for(labels, output.index, output.name, output.count, "the labels");
+  const Composite kind = composite_kind(own);
+  const bool are_strings = own.is_leaf() && own.leaf().is_strings();
+  if (kind == Composite::kNone && !are_strings) {
     return with_rows_of(own.tensor(), output.prediction);
   }
+  const std::string what = are_strings                  ? describe_leaves(own)
+                           : kind == Composite::kSparse ? "a sparse tensor"
+                                                        : "a RaggedTensor";
   throw InvalidArgumentError(
       str("the labels", output.name.empty() ? "" : str(" of output ", quoted(output.name)), " are ",
-          describe_leaves(own), ", but ", taker.kind, " ", quoted(taker.name),
-          " takes numbers; a StringLookup layer makes numbers of strings"));
+          what, ", but ", taker.kind, " ", quoted(taker.name), " takes ",
+          are_strings ? "numbers; a StringLookup layer makes numbers of strings"
+          : kind == Composite::kSparse
+              ? "dense tensors; call to_dense() in the dataset's map"
+              : "dense tensors; call to_tensor() in the dataset's map, which pads the rows"));
 }
 
-// The weights of an output: one tensor weighs all outputs. Undefined: there are none.
+// The weights of an output: one tensor weighs all outputs, a dict those that it names. Undefined: there are none.
 Tensor weight_for(const Structure& weights, const Place& output) {
   if (weights.num_leaves() == 0) return {};
+  const bool has_others = weights.is_dict() && output.count > 1;
+  if (has_others && !weights.contains(output.name)) return {};
   const Structure& own = weights.is_leaf() ? weights
                                            : member_for(weights, output.index, output.name,
                                                         output.count, "the sample weights");
+  if (own.num_leaves() == 0) return {};
   return with_rows_of(own.tensor(), output.prediction);
 }
 
@@ -95,20 +112,6 @@ Tensor masked_weight(const Tensor& weight, const Tensor& prediction) {
   return factors * broadcast_weights(weight, factors, "metrics");
 }
 
-// Also of outputs that are still unknown. Errors: InvalidArgument (an unknown name).
-void check_names_of(const keras::CompileOptions& options) {
-  const auto& losses = options.loss;
-  if (losses.one()) losses.one()->loss();
-  for (const keras::LossArgument& loss : losses.list()) loss.loss();
-  for (const auto& [output, loss] : losses.named()) loss.loss();
-  for (const keras::MetricList* metrics : {&options.metrics, &options.weighted_metrics}) {
-    for (const keras::MetricArgument& metric : metrics->list()) metric.check();
-    for (const auto& [output, list] : metrics->named()) {
-      for (const keras::MetricArgument& metric : list) metric.check();
-    }
-  }
-}
-
 // Errors: InvalidArgument (a list of another length than there are outputs).
 void check_one_each(const keras::CompileOptions& options, size_t outputs) {
   const auto check = [&](size_t given, const char* one, const char* several) {
@@ -125,9 +128,7 @@ int64_t rows_of(const Tensor& tensor) { return tensor.dim() == 0 ? 1 : tensor.si
 
 bool has_rows(const Structure& y_pred) {
   const std::vector<Leaf> leaves = y_pred.flatten();
-  if (leaves.empty()) return true;
-  const std::vector<int64_t> sizes = leaves[0].sizes();
-  return sizes.empty() || sizes[0] > 0;
+  return leaves.empty() || !has_no_rows(leaves[0].tensor());
 }
 
 // The rows of the whole batch. COLLECTIVE.
@@ -145,8 +146,7 @@ LossMean::LossMean(const std::string& name) : Metric(make_mean_state(name)) {}
 void LossMean::add(const Tensor& mean, int64_t rows) const {
   // Means of nothing are no numbers. The sums are made all the same, on all replicas and tasks or on none.
   if (rows == 0) {
-    state().variables();
-    return;
+    return state().add_nothing();
   }
   const NoGradient no_gradient;
   if (const std::optional<double> number = number_on_host(mean)) {
@@ -168,7 +168,7 @@ CompiledModel::CompiledModel(const keras::CompileOptions& options, OutputNames o
     throw InvalidArgumentError(
         str("compile: steps_per_execution is ", steps_per_execution_, "; it must be 1 or more"));
   }
-  check_names_of(options_);
+  check_compile_options(options_);
   // Of a model with one output, as most are: a checkpoint before the first step finds its metrics.
   // Its name is not known yet, but where compile names one output at all, it is that one's.
   const std::set<std::string> named = named_outputs();
@@ -221,7 +221,7 @@ bool CompiledModel::has_metric(const Output& output, const std::string& log_name
 
 void CompiledModel::add_metrics(Output& output, const keras::MetricList& list, bool weighted,
                                 size_t count) const {
-  const auto add = [&](const keras::MetricArgument& metric) {
+  const auto add = [&](const keras::MetricArgument& metric, bool of_all) {
     const std::string prefix = count > 1 ? output.name + "_" : "";
     std::string log_name = prefix + metric.name();
     if (weighted && has_metric(output, log_name)) log_name = prefix + "weighted_" + metric.name();
@@ -229,20 +229,13 @@ void CompiledModel::add_metrics(Output& output, const keras::MetricList& list, b
       throw InvalidArgumentError(str("compile got two metrics that are called ", quoted(log_name),
                                      " in the logs; give one of them another name"));
     }
-    output.metrics.push_back({std::move(log_name), metric.make(), weighted});
+    output.metrics.push_back({std::move(log_name),
+                              of_all && count > 1 ? metric.make_another() : metric.make(),
+                              weighted});
   };
-  for (const keras::MetricArgument& metric : list.list()) {
-    if (metric.is_object() && count > 1) {
-      throw InvalidArgumentError(str("compile got the metric ", quoted(metric.name()),
-                                     " as one object for ", count,
-                                     " outputs, which would be mixed; give each output its own: "
-                                     "{{\"",
-                                     output.name, "\", {...}}, ...}"));
-    }
-    add(metric);
-  }
+  for (const keras::MetricArgument& metric : list.list()) add(metric, /*of_all=*/true);
   if (const auto own = find_by_name(list.named(), output.name); own != list.named().end()) {
-    for (const keras::MetricArgument& metric : own->second) add(metric);
+    for (const keras::MetricArgument& metric : own->second) add(metric, /*of_all=*/false);
   }
 }
 
@@ -274,6 +267,17 @@ std::vector<CompiledModel::Output> CompiledModel::make_outputs(
   return outputs;
 }
 
+void CompiledModel::check_weighted_outputs(const Structure& sample_weight) const {
+  if (!sample_weight.is_dict() || outputs_.size() == 1) return;
+  for (const auto& [name, weight] : sample_weight.items()) {
+    const auto is_called = [&, wanted = &name](const Output& one) { return one.name == *wanted; };
+    if (std::any_of(outputs_.begin(), outputs_.end(), is_called)) continue;
+    std::vector<std::string_view> known;
+    for (const Output& one : outputs_) known.push_back(one.name);
+    throw_unknown_name("output (sample_weight has weights for it)", name, {known, known});
+  }
+}
+
 const std::vector<CompiledModel::Output>& CompiledModel::bind(const Structure& y_pred) {
   if (bound_.load(std::memory_order_acquire)) return outputs_;
   const std::lock_guard lock(mutex_);
@@ -302,6 +306,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
                                    const Structure& sample_weight,
                                    const std::vector<Tensor>& penalties) {
   const std::vector<Output>& outputs = bind(y_pred);
+  check_weighted_outputs(sample_weight);
   distribute::ReplicaContext& replica = replica_of_step();
   const int replicas = replica.num_replicas_in_sync();
   const size_t count = outputs.size();
@@ -374,6 +379,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
 void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
                                    const Structure& sample_weight) {
   const std::vector<Output>& outputs = bind(y_pred);
+  check_weighted_outputs(sample_weight);
   const size_t count = outputs.size();
   for (size_t i = 0; i < count; ++i) {
     const Output& output = outputs[i];
@@ -384,6 +390,10 @@ void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
                                      ": give y, or elements (x, y)"));
     }
     const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
+    if (has_no_rows(prediction)) {  // a class of the program may have an update_state of its own
+      for (const MetricPart& part : output.metrics) part.made.metric.variables();
+      continue;
+    }
     const Place place{i, count, output.name, prediction};
     const Tensor labels = labels_for(y, place, {"metric", output.metrics[0].log_name});
     for (const MetricPart& part : output.metrics) {

@@ -33,7 +33,8 @@ class CompiledModel {
 
   // output_names: those of the model.
   // Errors: InvalidArgument (steps_per_execution below 1; an unknown name of an optimizer, loss or metric,
-  // with the nearest known one; one metric object for several outputs; two metrics of one name).
+  // with the nearest known one; one metric object in two places; an output named twice; two metrics of one
+  // name).
   CompiledModel(const keras::CompileOptions& options, OutputNames output_names);
 
   const keras::CompileOptions& options() const { return options_; }
@@ -77,13 +78,15 @@ class CompiledModel {
   std::vector<Output> make_outputs(const std::vector<std::string>& names) const;
   std::optional<LossPart> make_loss(size_t index, const std::string& name, size_t count) const;
   static bool has_metric(const Output& output, const std::string& log_name);
-  // Errors: InvalidArgument (two of one name; one object for several outputs).
+  // Errors: InvalidArgument (two of one name).
   void add_metrics(Output& output, const keras::MetricList& list, bool weighted,
                    size_t count) const;
   // Those that compile has named.
   std::set<std::string> named_outputs() const;
   void check_names(const std::vector<std::string>& names) const;
   const std::vector<Output>& bind(const Structure& y_pred);
+  // Once they are known. Errors: InvalidArgument (weights of an unknown output).
+  void check_weighted_outputs(const Structure& sample_weight) const;
   static std::vector<NamedMetric> metrics_of(const std::vector<Output>& outputs);
   // Whether sums and means of their losses are minimized as they are, on one replica.
   static bool reports_what_it_minimizes(const std::vector<Output>& outputs);

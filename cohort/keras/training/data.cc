@@ -1,15 +1,40 @@
 #include "cohort/keras/training/data.h"
 
+#include <algorithm>
+
+#include "cohort/core/composite.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/training/data_source.h"
 
 namespace cohort {
 namespace internal {
 
+namespace {
+
+bool has_ragged(const Structure& structure) {
+  if (composite_kind(structure) == Composite::kRagged) return true;
+  if (structure.is_tuple()) {
+    const auto& members = structure.members();
+    return std::any_of(members.begin(), members.end(), has_ragged);
+  }
+  if (!structure.is_dict()) return false;
+  const auto& items = structure.items();
+  return std::any_of(items.begin(), items.end(),
+                     [](const auto& item) { return has_ragged(item.second); });
+}
+
+}  // namespace
+
 int64_t count_rows(const DataSource::Rows& rows) {
   std::string first_name;
   std::optional<int64_t> count;
   const auto visit = [&](const char* what, const Structure& structure) {
+    if (has_ragged(structure)) {
+      throw InvalidArgumentError(
+          str(what,
+              " has a RaggedTensor, but tensors are cut into batches along their dimension 0; "
+              "give its to_tensor(), or batches of a Dataset"));
+    }
     structure.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
       const std::string name = what + path;
       if (leaf.is_tensor() && !leaf.tensor().defined()) {

@@ -43,7 +43,7 @@ struct FitOptions {
   std::optional<int64_t> batch_size = std::nullopt;
   int64_t epochs = 1;  // the number of the last epoch: initial_epoch counts
   int verbose = kVerboseAuto;
-  std::vector<callbacks::CallbackArgument> callbacks = {};
+  callbacks::CallbackArguments callbacks = {};
   // The last part of the tensors that is kept for validation, in [0, 1).
   double validation_split = 0;
   std::optional<Data> validation_data = std::nullopt;
@@ -67,14 +67,14 @@ struct EvaluateOptions {
   int verbose = kVerboseAuto;
   Structure sample_weight = Structure();        // as fit's
   std::optional<int64_t> steps = std::nullopt;  // missing: until the data ends
-  std::vector<callbacks::CallbackArgument> callbacks = {};
+  callbacks::CallbackArguments callbacks = {};
 };
 
 struct PredictOptions {
   std::optional<int64_t> batch_size = std::nullopt;  // as fit's
   int verbose = kVerboseAuto;
   std::optional<int64_t> steps = std::nullopt;  // missing: until the data ends
-  std::vector<callbacks::CallbackArgument> callbacks = {};
+  callbacks::CallbackArguments callbacks = {};
 };
 
 struct OnBatchOptions {

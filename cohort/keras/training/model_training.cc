@@ -169,6 +169,9 @@ bool ModelHandle::stop_training() const { return Training::of(model()).stop; }
 void ModelHandle::set_stop_training(bool stop) const { Training::of(model()).stop = stop; }
 
 void ModelHandle::save_weights(const std::string& path) const {
+  if (const auto why = internal::why_without_weights(model())) {
+    throw FailedPreconditionError(str("save_weights: ", *why));
+  }
   internal::write_for_all(
       model(), [&] { internal::write_as_latest(internal::weights_checkpoint(*this), path); });
 }

@@ -1,6 +1,7 @@
 // What compile takes by name, or makes of functions.
 #include <utility>
 
+#include "cohort/core/text.h"
 #include "cohort/keras/losses/get.h"
 #include "cohort/keras/metrics/get.h"
 #include "cohort/keras/metrics/metric_state.h"
@@ -30,6 +31,8 @@ void MetricArgument::check() const {
   const auto& state = static_cast<internal::MetricState&>(*object_->metric.trackable());
   internal::check_is_scalar(name_, state.result_of_nothing());
 }
+
+MetricArgument::Made MetricArgument::make_another() const { return another_ ? another_() : make(); }
 
 MetricArgument::Made MetricArgument::make() const {
   if (object_) return *object_;

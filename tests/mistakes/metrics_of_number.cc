@@ -1,0 +1,9 @@
+// An option of compile that is no metric: the line says what is.
+// EXPECT: a metric of compile is a name
+#include "given.h"
+
+void program(const MirroredStrategy& strategy, DistributedDataset& dist,
+             const PerReplica<Structure>& batch) {
+  const tf::keras::Sequential model({tf::keras::layers::Dense(1)});
+  model.compile({.loss = "mse", .metrics = 3});  // here
+}
