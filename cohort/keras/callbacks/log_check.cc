@@ -98,7 +98,8 @@ std::vector<MissingLog> missing_logs(const keras::callbacks::CallbackList& callb
       const std::string doubt = why.empty() ? absence.doubt_of(read) : "";
       if (why.empty() && doubt.empty()) continue;
       missing.push_back({.text = str("callback ", quoted(callback->name()), ": ", read.use,
-                                     ": there will be no ", quoted(read.name), ": ", why, doubt),
+                                     why.empty() ? ": there may be no " : ": there will be no ",
+                                     quoted(read.name), ": ", why, doubt),
                          .is_error = read.is_required && doubt.empty(),
                          .is_to_be_said = callback->is_chief()});
       if (!read.is_required) break;  // without it the callback reads nothing else
