@@ -151,7 +151,8 @@ TEST_F(CallbacksTest, OptionsAreCheckedAtOnce) {
 // Before the first step, not when the rate is to fall for the first time.
 TEST_F(CallbacksTest, AScheduleOfTheOptimizersOwnIsRefusedAtOnce) {
   model.compile({.optimizer = optimizers::SGD(
-                     {.learning_rate = optimizers::schedules::ExponentialDecay(0.5, 10, 0.9)}),
+                     {.learning_rate = optimizers::schedules::ExponentialDecay(
+                          {.initial_learning_rate = 0.5, .decay_steps = 10, .decay_rate = 0.9})}),
                  .loss = class_loss()});
   for (const CallbackArgument& callback :
        {CallbackArgument(ReduceLROnPlateau({.monitor = "loss"})),

@@ -220,7 +220,7 @@ TEST_F(ModelCheckpointTest, WithoutWhatItMonitorsItWarns) {
 }
 
 TEST_F(ModelCheckpointTest, FileNamesAreCheckedAtOnce) {
-  const auto refused = [](ModelCheckpointOptions options) {
+  const auto refused = [](callbacks::ModelCheckpointOptions options) {
     return thrown<InvalidArgumentError>([&] { ModelCheckpoint(std::move(options)); });
   };
   EXPECT_THAT(refused({.filepath = "a/{epoch"}), HasSubstr("no '}'"));

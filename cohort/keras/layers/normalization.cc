@@ -102,10 +102,7 @@ class NormalizationImpl final : public Layer {
 
   void add_to(Moments& moments, const Tensor& batch) {
     if (!built()) (*this)(batch);
-    if (has_axes() && batch.dim() != static_cast<int64_t>(broadcast_.size())) {
-      throw InvalidArgumentError(str("layer '", name(), "' has adapted to batches of rank ",
-                                     broadcast_.size(), ", but got ", internal::describe(batch)));
-    }
+    if (has_axes()) check_like_before(batch);
     if (batch.numel() == 0) return;
     const Tensor values = batch.detach().to(at::kDouble);
     const bool is_one_example = has_axes() ? others_.empty() : values.dim() == 0;
@@ -152,6 +149,8 @@ class NormalizationImpl final : public Layer {
       input_spec().rank = rank;
     }
     Shape sizes;
+    broadcast_.clear();
+    others_.clear();
     for (int64_t d = 0; d < rank; ++d) {
       const bool keep = std::find(kept.begin(), kept.end(), d) != kept.end();
       broadcast_.push_back(keep ? shape[static_cast<size_t>(d)] : 1);
@@ -184,6 +183,21 @@ class NormalizationImpl final : public Layer {
 
  private:
   bool is_given() const { return options_.mean.defined(); }
+  void check_like_before(const Tensor& batch) const {
+    const auto rank = static_cast<int64_t>(broadcast_.size());
+    if (batch.dim() != rank) {
+      throw InvalidArgumentError(str("layer '", name(), "' has adapted to batches of rank ", rank,
+                                     ", but got ", internal::describe(batch)));
+    }
+    for (int64_t d = 0; d < rank; ++d) {
+      const bool is_kept = std::find(others_.begin(), others_.end(), d) == others_.end();
+      const int64_t wanted = broadcast_[static_cast<size_t>(d)];
+      if (!is_kept || batch.size(d) == wanted) continue;
+      throw InvalidArgumentError(str("layer '", name(), "' learns from data with ", wanted,
+                                     " features along axis ", d, ", but got ",
+                                     internal::describe(batch)));
+    }
+  }
   static void check_given(const char* option, const Tensor& numbers) {
     if (numbers.numel() > 0 && (at::isFloatingType(numbers.scalar_type()) ||
                                 at::isIntegralType(numbers.scalar_type(), /*includeBool=*/false))) {

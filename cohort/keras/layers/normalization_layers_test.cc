@@ -383,6 +383,16 @@ TEST(Normalization, RefusesWhatIsWrong) {
                 Normalization({.axis = {-1, 1}})(at::ones({2, 3}));
               }),
               HasSubstr("twice"));
+  const Normalization three;
+  three.adapt(at::ones({2, 3}));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                three.adapt(at::ones({2, 4}));
+              }),
+              HasSubstr("3 features along axis 1"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                three(at::ones({2, 4}));
+              }),
+              HasSubstr("whose last dimension is 3"));
   const Normalization given({.mean = numbers({3}), .variance = numbers({4}), .name = "given"});
   EXPECT_THAT(thrown<FailedPreconditionError>([&] {
                 given.adapt(at::ones({2, 2}));
