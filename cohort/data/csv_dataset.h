@@ -72,7 +72,8 @@ struct CsvOptions {
 // spaces. RFC 4180: fields between quotation marks may hold delimiters, line ends and marks twice.
 //
 // Errors: InvalidArgument (no columns; options of other lengths; a delimiter that is a quotation
-// mark or line end). While reading: as TFRecordDataset's; InvalidArgument (a required field is
+// mark or line end). While reading: as TFRecordDataset's; DataLoss (.header, but a file without any
+// line); InvalidArgument (a required field is
 // empty, a number that is none, too many or few fields, a misplaced quotation mark: names file,
 // line and column); the next element is then the next record. Resuming: as TFRecordDataset's.
 class COHORT_API CsvDataset : public Dataset {

@@ -72,6 +72,51 @@ TEST_F(CsvRows, RecordsAndFields) {
               ElementsAre("(\"a \\\"b\\\"\", \"c\")"));
 }
 
+// A header alone is a file without records; that it lacks even the header says that it was cut off,
+// which is an error in TensorFlow, too.
+TEST_F(CsvRows, AFileWithAHeaderHasALine) {
+  for (const char* content : {"a,b", "a,b\n", "a,b\r\n", "\n",
+                              "\xef\xbb\xbf"
+                              "a,b\n"}) {
+    EXPECT_THAT(read(content, {kInt, kInt}, {.header = true}), IsEmpty()) << content;
+  }
+  EXPECT_THAT(read("", {kInt}), IsEmpty());
+  EXPECT_THAT(read("\xef\xbb\xbf", {kInt}), IsEmpty());
+  for (const char* content : {"", "\xef\xbb\xbf"}) {
+    const auto file = write("a.csv", content);
+    for (const int64_t buffer : {1, 1 << 20}) {
+      const CsvDataset dataset(file, {kInt}, {.header = true, .files = {.buffer_size = buffer}});
+      EXPECT_THAT(thrown<DataLossError>([&] { texts(dataset); }),
+                  AllOf(HasSubstr(file), HasSubstr("no line"), HasSubstr(".header")));
+    }
+    // The file after it is read all the same, where damaged ones are passed over.
+    const CsvDataset both({file, write("b.csv", "h\n7\n")}, {kInt},
+                          {.header = true, .files = {.ignore_errors = true}});
+    EXPECT_THAT(texts(both), ElementsAre("(7,)"));
+  }
+}
+
+TEST_F(CsvRows, AByteOrderMarkIsNoPartOfTheFirstField) {
+  const std::string mark = "\xef\xbb\xbf";
+  for (const int64_t buffer : {1, 1 << 20}) {
+    const CsvOptions options = {.files = {.buffer_size = buffer}};
+    EXPECT_THAT(read(mark + "1,x\n2," + mark + "\n", {kInt, kString}, options),
+                ElementsAre("(1, \"x\")", "(2, \"" + mark + "\")"));
+    EXPECT_THAT(read(mark + "\"a,b\",1\n", {kString, kInt}, options), ElementsAre("(\"a,b\", 1)"));
+    EXPECT_THAT(read("\xef\xbb", {kString}, options), ElementsAre("(\"\xef\xbb\",)"));
+    const CsvOptions header = {.header = true, .files = {.buffer_size = buffer}};
+    EXPECT_THAT(read(mark + "h\n1\nx\n", {kInt}, header),
+                ElementsAre("(1,)", "line 3: field 1 is no int64: 'x'"));
+  }
+  const CsvDataset dataset(write("b.csv", mark + "1\n2\n3\n"), {kInt},
+                           {.files = {.buffer_size = 1}});
+  auto iterator = dataset.iterator();
+  iterator.next();
+  auto restored = dataset.iterator();
+  restored.restore(IteratorState::parse(iterator.state().serialize()));
+  EXPECT_THAT(texts(restored), ElementsAre("(2,)", "(3,)"));
+}
+
 TEST_F(CsvRows, DefaultsStandForEmptyFields) {
   EXPECT_THAT(read("1,\n,6\n\"\",x\n", {CsvColumn::ints(7), CsvColumn::strings("d")}),
               ElementsAre("(1, \"d\")", "(7, \"6\")", "(7, \"x\")"));

@@ -245,8 +245,9 @@ class COHORT_API Dataset {
   Dataset batch(int64_t batch_size, BatchOptions options = {}) const;
   // Makes batches of elements of different shapes (of the same rank and dtype): each is padded at
   // the end of its dimensions.
-  // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (a dimension
-  // longer than its padded shape, a padding value that the dtype cannot hold: names the element).
+  // Errors: InvalidArgument (batch_size below 1; a padded shape of another rank or shorter than a
+  // dimension, a padding value that the dtype cannot hold). What cannot be known without reading is
+  // said while reading, and names the element.
   Dataset padded_batch(int64_t batch_size, PaddedBatchOptions options = {}) const;
   // Makes batches of elements of different sizes of dimension 0 (ragged_tensor.h): tensors of rank
   // 1 or more become RaggedTensors, except those whose shape is known to be always the same.

@@ -3,6 +3,7 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/core/composite.h"
 #include "cohort/core/ragged_tensor.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 namespace {
@@ -25,6 +26,12 @@ void check_can_reduce_rows(const char* what, const Structure& value) {
   map_ragged(value, [&](const Structure& node) -> Structure {
     throw UnimplementedError(str(what, " of a RaggedTensor is not supported (", node,
                                  "); reduce a tensor made of it, such as its sum, or gather it"));
+  });
+  value.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
+    if (leaf.is_tensor()) return;
+    throw InvalidArgumentError(str(what, " of strings",
+                                   path.empty() ? "" : str(" at ", place(path)),
+                                   ", which cannot be added; gather them"));
   });
 }
 

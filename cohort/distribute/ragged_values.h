@@ -8,7 +8,7 @@
 namespace cohort::internal {
 
 // Errors: Unimplemented (there is a RaggedTensor in the value: the rows of two replicas cannot be
-// added). `what` is the call.
+// added); InvalidArgument (there are strings). `what` is the call.
 void check_can_reduce_rows(const char* what, const Structure& value);
 
 // For a gather, before and after: RaggedTensors with the lengths of rows in place of row_splits,

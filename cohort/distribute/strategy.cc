@@ -75,6 +75,14 @@ int64_t wrapped_axis(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+// Errors: Unimplemented (sparse values, whose rows a sum along an axis does not keep).
+void check_can_sum_along(const ReduceAxis& axis, const Tensor& value) {
+  if (!axis.given() || value.layout() == at::kStrided) return;
+  throw UnimplementedError(str("reduce along an axis of a sparse tensor (", describe(value),
+                               ") is not supported; make it dense with to_dense(), or reduce it ",
+                               "without an axis"));
+}
+
 // Each component summed over the axes, and how many elements were summed into each result.
 std::pair<std::vector<Tensor>, int64_t> sum_inside(const PerReplica<Tensor>& value,
                                                    const std::vector<int64_t>& axes) {
@@ -107,6 +115,11 @@ std::string call_name(ReduceOp op, const ReduceAxis& axis, const Tensor& value) 
 Tensor combine_of_tasks(collective::SyncGroup& group, ReduceOp op, const Tensor& value,
                         const ReduceAxis& axis) {
   internal::check_can_reduce(op, value);
+  check_can_sum_along(axis, value);
+  if (value.layout() != at::kStrided) {
+    throw UnimplementedError(str("reduce of a sparse tensor of each task (", describe(value),
+                                 ") is not supported; reduce what run returned, or make it dense"));
+  }
   const std::string name = call_name(op, axis, value);
   const auto [own, own_count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
   const Tensor sum = internal::wide_sum(own, [&](at::ArrayRef<Tensor> values) {
@@ -138,6 +151,7 @@ Tensor Strategy::combine(ReduceOp op, const PerReplica<Tensor>& value,
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
   const DType dtype = components[0].scalar_type();
   internal::check_can_reduce(op, components[0]);
+  for (const Tensor& component : value.values()) check_can_sum_along(axis, component);
   const auto sum_of = [&](at::ArrayRef<Tensor> values) {
     return core_->sum_over_replicas(values, call_name(op, axis, components[0]));
   };
@@ -183,6 +197,7 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis
   if (num_replicas_in_sync() == 1) return reduce(op, PerReplica<Tensor>({value}), axis);
   if (op == ReduceOp::MEAN) {
     internal::check_can_reduce(op, value);
+    check_can_sum_along(axis, value);
     const auto [sums, count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
     return internal::mean_of(sums[0], count, value.scalar_type());
   }

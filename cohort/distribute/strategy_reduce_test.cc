@@ -14,6 +14,8 @@
 namespace cohort::distribute {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -73,6 +75,40 @@ TEST_F(ReduceTest, MeanAlongAnAxisWeighsPartialBatches) {
   EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, partial, 0)), ElementsAre(2.5));
   const PerReplica<Tensor> with_empty({range(0, 4), at::zeros({0}, at::kDouble)});
   EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, with_empty, 0)), ElementsAre(1.5));
+}
+
+// What libtorch would say is of its own sums.
+TEST_F(ReduceTest, SparseValuesAreSummedWithoutAnAxisAlone) {
+  const auto sparse = [](double first) { return at::full({3, 2}, first, at::kFloat).to_sparse(1); };
+  const PerReplica<Tensor> values({sparse(1), sparse(2)});
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::SUM, values).to_dense()), Each(3));
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, values).to_dense()), Each(1.5));
+  const auto is_refused =
+      AllOf(HasSubstr("along an axis of a sparse tensor"), HasSubstr("to_dense()"));
+  for (const ReduceOp op : {ReduceOp::SUM, ReduceOp::MEAN}) {
+    EXPECT_THAT(thrown<UnimplementedError>([&] { strategy.reduce(op, values, 0); }), is_refused);
+    EXPECT_THAT(
+        thrown<UnimplementedError>([&] {
+          strategy.reduce(op, PerReplica<Structure>({tuple(sparse(1)), tuple(sparse(2))}), 0);
+        }),
+        is_refused);
+  }
+  EXPECT_THAT(thrown<UnimplementedError>([&] { strategy.reduce(ReduceOp::MEAN, sparse(1), 0); }),
+              is_refused);
+  EXPECT_THAT(thrown<UnimplementedError>([&] { strategy.gather(values, 0); }), HasSubstr("sparse"));
+}
+
+TEST_F(ReduceTest, StringsAreGatheredNotReduced) {
+  const PerReplica<Structure> words(
+      {tuple(number_, StringTensor({"a"})), tuple(number_, StringTensor({"b"}))});
+  EXPECT_THAT(refused([&] { strategy.reduce(ReduceOp::SUM, words); }),
+              AllOf(HasSubstr("reduce of strings at [1]"), HasSubstr("gather them")));
+  EXPECT_THAT(refused([&] {
+                strategy.run([&](ReplicaContext& context) {
+                  context.all_reduce(ReduceOp::SUM, Structure(StringTensor({"a"})));
+                });
+              }),
+              HasSubstr("all_reduce of strings"));
 }
 
 TEST_F(ReduceTest, SeveralAxesAtOnce) {

@@ -55,20 +55,25 @@ class Writer {
  public:
   explicit Writer(rpc::Message& message) : message_(message) {}
 
-  std::string node(const Structure& structure, const std::string& path) {
+  // No deeper than what is read.
+  std::string node(const Structure& structure, const std::string& path, int depth = 0) {
+    if (depth > kDeepest) {
+      throw InvalidArgumentError(
+          str("structures nested more than ", kDeepest, " deep cannot be sent"));
+    }
     WireWriter out;
     if (structure.is_leaf()) {
       leaf(structure.leaf(), path, out);
     } else if (structure.is_tuple()) {
       out.varint(kKind, kTuple);
       for (size_t i = 0; i < structure.size(); ++i) {
-        out.bytes(kMember, node(structure[i], str(path, '[', i, ']')));
+        out.bytes(kMember, node(structure[i], str(path, '[', i, ']'), depth + 1));
       }
     } else {
       out.varint(kKind, kDict);
       for (const auto& [key, member] : structure.items()) {
         out.bytes(kKey, key);
-        out.bytes(kMember, node(member, str(path, "['", key, "']")));
+        out.bytes(kMember, node(member, str(path, "['", key, "']"), depth + 1));
       }
     }
     return out.str();

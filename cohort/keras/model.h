@@ -167,7 +167,8 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   // The architecture as JSON, as Keras 2.15 writes and reads it. models::model_from_json makes the
   // model again, without its weights.
   // Errors (all name the layer): Unimplemented (no configuration, or a function of the program),
-  // InvalidArgument (a text that is not UTF-8; as LayerHandle::get_config), what a get_config throws.
+  // InvalidArgument (a text that is not UTF-8; as LayerHandle::get_config; models nested deeper than what is
+  // read again, some sixty Sequentials in each other), what a get_config throws.
   std::string to_json() const;
   // Writes the whole model into the directory `path`: its architecture, weights, optimizer and what
   // compile said. models::load_model makes it again. What a kill leaves at any moment is the model

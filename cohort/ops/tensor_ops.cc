@@ -6,11 +6,13 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <c10/core/ScalarType.h>
 
 #include "cohort/core/libtorch_error.h"
+#include "cohort/ops/held_number.h"
 #include "cohort/ops/kinks.h"
 
 namespace cohort {
@@ -27,11 +29,37 @@ Tensor Operand::from(const at::Scalar& number) {
   return tensor;
 }
 
+Tensor Operand::constant() const {
+  return literal_ ? at::scalar_tensor(tensor_.item(), at::dtype(*literal_)) : tensor_;
+}
+
+namespace {
+
+void check_number(const char* operation, const Operand& number, const Tensor& other) {
+  const at::Scalar value = number.tensor().item();
+  if (!at::isIntegralType(other.scalar_type(), false) || !value.isIntegral(false)) return;
+  if (internal::can_hold(other.scalar_type(), value)) return;
+  throw InvalidArgumentError(str(operation, ": ", internal::number_text(value), " does not fit ",
+                                 internal::dtype_name(other.scalar_type()),
+                                 ", the dtype of the other side; tf::cast converts that"));
+}
+
+// fn of both sides as tensors whose dtypes libtorch promotes.
+template <class Fn>
+Tensor binary(const char* operation, const Operand& x, const Operand& y, Fn fn) {
+  return libtorch_call(operation, [&]() -> Tensor {
+    if (x.is_number() && y.is_number()) return fn(x.constant(), y.constant());
+    if (x.is_number() && y.tensor().defined()) check_number(operation, x, y.tensor());
+    if (y.is_number() && x.tensor().defined()) check_number(operation, y, x.tensor());
+    return fn(x.tensor(), y.tensor());
+  });
+}
+
+}  // namespace
+
 Tensor cast(const Operand& value, DType dtype) {
   return libtorch_call("cast", [&] {
-    return value.tensor().unsafeGetTensorImpl()->is_wrapped_number()
-               ? value.tensor().clone().to(dtype)
-               : value.tensor().to(dtype);
+    return value.is_number() ? value.tensor().clone().to(dtype) : value.tensor().to(dtype);
   });
 }
 
@@ -179,54 +207,58 @@ Tensor sigmoid(const Tensor& x) {
   return libtorch_call("sigmoid", [&] { return x.sigmoid(); });
 }
 Tensor pow(const Operand& x, const Operand& y) {
-  return libtorch_call("pow", [&] { return at::pow(x.tensor(), y.tensor()); });
+  return binary("pow", x, y, [](const Tensor& a, const Tensor& b) { return at::pow(a, b); });
 }
 Tensor maximum(const Operand& x, const Operand& y) {
-  return libtorch_call("maximum", [&] { return internal::maximum(x.tensor(), y.tensor()); });
+  return binary("maximum", x, y,
+                [](const Tensor& a, const Tensor& b) { return internal::maximum(a, b); });
 }
 Tensor minimum(const Operand& x, const Operand& y) {
-  return libtorch_call("minimum", [&] { return internal::minimum(x.tensor(), y.tensor()); });
+  return binary("minimum", x, y,
+                [](const Tensor& a, const Tensor& b) { return internal::minimum(a, b); });
 }
 Tensor clip_by_value(const Tensor& x, const Operand& clip_value_min,
                      const Operand& clip_value_max) {
   return minimum(maximum(x, clip_value_min), clip_value_max);
 }
 Tensor add(const Operand& x, const Operand& y) {
-  return libtorch_call("add", [&] { return x.tensor() + y.tensor(); });
+  return binary("add", x, y, [](const Tensor& a, const Tensor& b) { return a + b; });
 }
 Tensor subtract(const Operand& x, const Operand& y) {
-  return libtorch_call("subtract", [&] { return x.tensor() - y.tensor(); });
+  return binary("subtract", x, y, [](const Tensor& a, const Tensor& b) { return a - b; });
 }
 Tensor multiply(const Operand& x, const Operand& y) {
-  return libtorch_call("multiply", [&] { return x.tensor() * y.tensor(); });
+  return binary("multiply", x, y, [](const Tensor& a, const Tensor& b) { return a * b; });
 }
 Tensor divide(const Operand& x, const Operand& y) {
-  return libtorch_call("divide", [&] { return x.tensor() / y.tensor(); });
+  return binary("divide", x, y, [](const Tensor& a, const Tensor& b) { return a / b; });
 }
 
 Tensor greater(const Operand& x, const Operand& y) {
-  return libtorch_call("greater", [&] { return x.tensor() > y.tensor(); });
+  return binary("greater", x, y, [](const Tensor& a, const Tensor& b) { return a > b; });
 }
 Tensor greater_equal(const Operand& x, const Operand& y) {
-  return libtorch_call("greater_equal", [&] { return x.tensor() >= y.tensor(); });
+  return binary("greater_equal", x, y, [](const Tensor& a, const Tensor& b) { return a >= b; });
 }
 Tensor less(const Operand& x, const Operand& y) {
-  return libtorch_call("less", [&] { return x.tensor() < y.tensor(); });
+  return binary("less", x, y, [](const Tensor& a, const Tensor& b) { return a < b; });
 }
 Tensor less_equal(const Operand& x, const Operand& y) {
-  return libtorch_call("less_equal", [&] { return x.tensor() <= y.tensor(); });
+  return binary("less_equal", x, y, [](const Tensor& a, const Tensor& b) { return a <= b; });
 }
 Tensor equal(const Operand& x, const Operand& y) {
-  return libtorch_call("equal", [&] { return x.tensor() == y.tensor(); });
+  return binary("equal", x, y, [](const Tensor& a, const Tensor& b) { return a == b; });
 }
 Tensor not_equal(const Operand& x, const Operand& y) {
-  return libtorch_call("not_equal", [&] { return x.tensor() != y.tensor(); });
+  return binary("not_equal", x, y, [](const Tensor& a, const Tensor& b) { return a != b; });
 }
-Tensor logical_and(const Tensor& x, const Tensor& y) {
-  return libtorch_call("logical_and", [&] { return x.logical_and(y); });
+Tensor logical_and(const Operand& x, const Operand& y) {
+  return binary("logical_and", x, y,
+                [](const Tensor& a, const Tensor& b) { return a.logical_and(b); });
 }
-Tensor logical_or(const Tensor& x, const Tensor& y) {
-  return libtorch_call("logical_or", [&] { return x.logical_or(y); });
+Tensor logical_or(const Operand& x, const Operand& y) {
+  return binary("logical_or", x, y,
+                [](const Tensor& a, const Tensor& b) { return a.logical_or(b); });
 }
 Tensor logical_not(const Tensor& x) {
   return libtorch_call("logical_not", [&] { return x.logical_not(); });
@@ -235,7 +267,8 @@ Tensor is_nan(const Tensor& x) {
   return libtorch_call("is_nan", [&] { return x.isnan(); });
 }
 Tensor where(const Tensor& condition, const Operand& x, const Operand& y) {
-  return libtorch_call("where", [&] { return at::where(condition, x.tensor(), y.tensor()); });
+  return binary("where", x, y,
+                [&](const Tensor& a, const Tensor& b) { return at::where(condition, a, b); });
 }
 
 namespace debugging {

@@ -12,6 +12,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -19,27 +20,34 @@
 #include "cohort/core/export.h"
 #include "cohort/core/number_scalar.h"
 #include "cohort/core/tensor.h"
+#include "cohort/ops/literal.h"
 
 namespace cohort {
 
 namespace internal {
 // A side of an operation: a tensor, what stands for one (a variable), or a number, which takes the
-// other side's dtype if that can hold it.
+// other side's dtype if that is of its kind: an integer that it cannot hold is an InvalidArgument.
+// Where both sides are numbers they are constants: float32 for 1.5, int32 for 1.
 class COHORT_API Operand {
  public:
   Operand(const Tensor& tensor) : tensor_(tensor) {}
-  template <class T>
-  requires std::is_arithmetic_v<T> Operand(T number) : tensor_(from(number_scalar(number))) {}
+  template <LiteralNumber T>
+  Operand(T number) : tensor_(from(number_scalar(number))), literal_(literal_dtype<T>()) {}
   template <class T>
   requires(!std::same_as<T, Tensor> && !std::is_arithmetic_v<T> &&
            std::is_convertible_v<const T&, Tensor>) Operand(const T& value)
       : tensor_(value) {}
+  // A number counts as one in the promotion of dtypes.
   const Tensor& tensor() const { return tensor_; }
+  bool is_number() const { return literal_.has_value(); }
+  // The tensor, or a number as tf::constant makes it.
+  Tensor constant() const;
 
  private:
   static Tensor from(const at::Scalar& number);
 
   Tensor tensor_;
+  std::optional<DType> literal_;
 };
 }  // namespace internal
 
@@ -109,8 +117,8 @@ COHORT_API Tensor less(const internal::Operand& x, const internal::Operand& y);
 COHORT_API Tensor less_equal(const internal::Operand& x, const internal::Operand& y);
 COHORT_API Tensor equal(const internal::Operand& x, const internal::Operand& y);
 COHORT_API Tensor not_equal(const internal::Operand& x, const internal::Operand& y);
-COHORT_API Tensor logical_and(const Tensor& x, const Tensor& y);
-COHORT_API Tensor logical_or(const Tensor& x, const Tensor& y);
+COHORT_API Tensor logical_and(const internal::Operand& x, const internal::Operand& y);
+COHORT_API Tensor logical_or(const internal::Operand& x, const internal::Operand& y);
 COHORT_API Tensor logical_not(const Tensor& x);
 COHORT_API Tensor is_nan(const Tensor& x);
 // x where condition holds, else y.

@@ -113,6 +113,47 @@ TEST(TensorOps, ElementByElementWithNumbers) {
   EXPECT_EQ(text(logical_and(constant(true), logical_not(constant(true)))), "bool false");
 }
 
+// As in TensorFlow, whose operations make constants of Python's numbers.
+TEST(TensorOps, NumbersOnBothSidesAreConstants) {
+  const Tensor condition = constant({true, false});
+  EXPECT_EQ(text(where(condition, 5., 1.)), "float32 [5.0, 1.0]");
+  EXPECT_EQ(text(where(condition, 5, 1)), "int32 [5, 1]");
+  EXPECT_EQ(text(where(condition, 5, 1.5)), "float32 [5.0, 1.5]");
+  EXPECT_EQ(text(where(condition, true, false)), "bool [true, false]");
+  EXPECT_EQ(text(where(condition, int64_t{5}, 1)), "int64 [5, 1]");
+  EXPECT_EQ(text(add(1, 2)), "int32 3");
+  EXPECT_EQ(text(subtract(1., 2)), "float32 -1.0");
+  EXPECT_EQ(text(multiply(1.5, 2.)), "float32 3.0");
+  EXPECT_EQ(text(divide(1., 2)), "float32 0.5");
+  EXPECT_EQ(text(maximum(1, 2)), "int32 2");
+  EXPECT_EQ(text(minimum(1.5, 2.)), "float32 1.5");
+  EXPECT_EQ(text(pow(2, 3)), "int32 8");
+  EXPECT_EQ(text(pow(2., 0.5) > 1.41), "bool true");
+  EXPECT_EQ(text(less(1, 2.5)), "bool true");
+  EXPECT_EQ(text(equal(2, 2.)), "bool true");
+  EXPECT_EQ(text(logical_or(false, true)), "bool true");
+  EXPECT_EQ(text(cast(2.5, int32)), "int32 2");
+  // What comes out is no number of the program any more: it has a say in the promotion.
+  EXPECT_EQ(text(add(add(1., 2.), constant({1}))), "float32 [4.0]");
+}
+
+TEST(TensorOps, ANumberTakesTheOtherSidesDtypeOrIsRefused) {
+  const Tensor bytes = constant({1, 200}, uint8);
+  EXPECT_EQ(text(where(constant({true, false}), bytes, 7)), "uint8 [1, 7]");
+  EXPECT_EQ(text(maximum(100, bytes)), "uint8 [100, 200]");
+  EXPECT_EQ(text(where(constant({true, false}), constant({1., 2.}, float64), 0.5)),
+            "float64 [1.0, 0.5]");
+  EXPECT_EQ(text(logical_and(constant({true, false}), true)), "bool [true, false]");
+  EXPECT_EQ(text(add(constant({1}), 0.5)), "float32 [1.5]");
+  expect_error<InvalidArgumentError>([&] { greater(bytes, 300); }, "300 does not fit uint8");
+  expect_error<InvalidArgumentError>([&] { clip_by_value(bytes, -1, 5); }, "-1 does not fit uint8");
+  expect_error<InvalidArgumentError>(
+      [&] {
+        where(constant({true, false}), 3000000000, constant(1));
+      },
+      "where: 3000000000 does not fit int32");
+}
+
 TEST(TensorOps, GradientsFlow) {
   const Tensor x = constant({1., 2.});
   GradientTape tape({.persistent = true});

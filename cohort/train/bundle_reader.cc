@@ -10,6 +10,7 @@
 #include "cohort/core/varint.h"
 #include "cohort/train/box_cover.h"
 #include "cohort/train/copy_box.h"
+#include "cohort/train/missing_checkpoint.h"
 #include "cohort/train/table.h"
 
 namespace cohort::internal {
@@ -60,7 +61,7 @@ bool BundleReader::open_all() {
   parts_.clear();
   shards_.clear();
   const std::string path = bundle_index_path(prefix_);
-  const std::string bytes = read_index(*files_.open(path), path);
+  const std::string bytes = read_index(*open_index(path), path);
   index_crc_ = crc32c(bytes);
   try {
     take_index(bytes, path);
@@ -69,6 +70,14 @@ bool BundleReader::open_all() {
     throw;
   }
   return !is_rewritten();
+}
+
+std::unique_ptr<ReadableFile> BundleReader::open_index(const std::string& path) const {
+  try {
+    return files_.open(path);
+  } catch (const NotFoundError&) {
+    throw NotFoundError(describe_missing_checkpoint(files_, prefix_));
+  }
 }
 
 // Whether there is another index now. One that was removed, or cannot be read, is no other one.

@@ -72,6 +72,7 @@ class BundleReader {
 
  private:
   bool open_all();
+  std::unique_ptr<ReadableFile> open_index(const std::string& path) const;
   void take_index(std::string_view bytes, const std::string& path);
   bool is_rewritten() const;
   [[noreturn]] void fail_rewritten() const;

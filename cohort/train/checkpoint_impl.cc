@@ -178,8 +178,10 @@ CheckpointImpl::Admission CheckpointImpl::begin(const SaveJob& job, const GroupT
                                                 const train::CheckpointOptions& options) {
   const Admission admission = Admission::parse(talk.tell("beginning", [&] {
     const std::string path = job.begin();
-    if (base_name(path).empty()) {
-      throw InvalidArgumentError(str("checkpoint path ", quoted(path), " has no file name"));
+    if (base_name(path).empty() || path.ends_with('/')) {
+      throw InvalidArgumentError(
+          str("checkpoint path ", quoted(path), " has no file name: it is the beginning of the ",
+              "files' names, ", quoted(join_path(path, "ckpt")), " for example"));
     }
     directory_of(path);
     return Admission{path, save_counter().value(), options.enable_async}.format();

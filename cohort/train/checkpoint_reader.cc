@@ -5,6 +5,7 @@
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
+#include "cohort/train/missing_checkpoint.h"
 #include "cohort/train/value_bytes.h"
 
 namespace cohort::train {
@@ -19,8 +20,7 @@ using internal::str;
 std::string prefix_of(const std::string& path) {
   if (internal::posix_file_system().exists(internal::bundle_index_path(path))) return path;
   if (const auto latest = latest_checkpoint(path)) return *latest;
-  throw NotFoundError(str("there is no checkpoint ", internal::quoted(path),
-                          ", and no directory of this name with a latest checkpoint"));
+  throw NotFoundError(internal::describe_missing_checkpoint(internal::posix_file_system(), path));
 }
 
 const BundleEntry& entry_of(const BundleReader& bundle, std::string_view name) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
@@ -14,6 +16,7 @@
 namespace cohort::train {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -49,6 +52,40 @@ TEST_F(CheckpointReaderTest, ListsNamesDtypesAndShapes) {
           CheckpointVariable{.name = "save_counter/.ATTRIBUTES/VARIABLE_VALUE", .dtype = int64},
           CheckpointVariable{
               .name = "table/.ATTRIBUTES/VARIABLE_VALUE", .dtype = int64, .shape = {3, 2}}));
+}
+
+TEST_F(CheckpointReaderTest, WhatIsPassedInPlaceOfACheckpointIsNamed) {
+  const auto error = [](const std::string& from) {
+    const std::string reading = thrown<NotFoundError>([&] { load_checkpoint(from); });
+    const std::string restoring = thrown<NotFoundError>([&] {
+      Checkpoint({{"a", numbers({1, 2})}}).restore(from);
+    });
+    EXPECT_THAT(restoring, HasSubstr(reading));
+    return reading;
+  };
+  const std::string is_file = " is one of the files of checkpoint '" + path("ckpt-1") + "'";
+  EXPECT_THAT(error(path("ckpt-1.index")), HasSubstr("'" + path("ckpt-1.index") + "'" + is_file));
+  EXPECT_THAT(error(path("ckpt-1.data-00000-of-00001")), HasSubstr(is_file));
+  EXPECT_THAT(error(path("ckpt-7")),
+              AllOf(HasSubstr("there is no checkpoint '" + path("ckpt-7") + "'"),
+                    HasSubstr("'" + path("ckpt-7.index") + "' is missing")));
+  EXPECT_THAT(error(path("nowhere/ckpt-7.index")), HasSubstr("there is no checkpoint"));
+  // A directory, which load_checkpoint takes, but restore does not.
+  const auto restored = [&](const std::string& from) {
+    return thrown<NotFoundError>([&] { Checkpoint({{"a", numbers({1, 2})}}).restore(from); });
+  };
+  EXPECT_EQ(load_checkpoint(path("")).path(), path("ckpt-2"));
+  EXPECT_THAT(restored(path("")),
+              AllOf(HasSubstr("is a directory"), HasSubstr("'" + path("ckpt-2") + "'")));
+  std::filesystem::create_directory(path("empty"));
+  EXPECT_THAT(error(path("empty")), HasSubstr("there is no checkpoint in it"));
+  std::filesystem::create_directory(path("model"));
+  write("model/model.json", "{}");
+  EXPECT_THAT(error(path("model")), HasSubstr("models::load_model"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                Checkpoint({{"a", numbers({1, 2})}}).write(path("new/"));
+              }),
+              HasSubstr("'" + path("new/ckpt") + "'"));
 }
 
 TEST_F(CheckpointReaderTest, ReadsValuesByName) {

@@ -147,9 +147,9 @@ struct FitSaving : ::testing::Test {
     }
     return names;
   }
-  // A model in a directory, with so many files of data, and nothing that a process has begun; the lock stays.
+  // A model in a directory, with so many files of data, and nothing that a process has begun or held.
   void expect_one_model(const std::string& path, int parts) const {
-    std::vector<std::string> names{".cohort-writer.lock", "model.json", "variables-1.index"};
+    std::vector<std::string> names{"model.json", "variables-1.index"};
     for (int part = 0; part < parts; ++part) {
       names.push_back(internal::str("variables-1.data-0000", part, "-of-0000", parts));
     }

@@ -60,7 +60,7 @@ class ReadableFile {
                     const std::function<void(std::string_view)>& visit) const;
 };
 
-// Held until it is destroyed, or its process ends in whatever way.
+// Held until it is destroyed, which removes the file, or its process ends in whatever way.
 class FileLock {
  public:
   virtual ~FileLock() = default;

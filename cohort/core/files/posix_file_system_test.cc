@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
@@ -295,6 +298,55 @@ TEST_F(PosixFileSystemTest, ALockKnowsThatItsFileWasRemovedOrReplaced) {
   const auto second = files_.lock(path("lock"), "process 2");
   EXPECT_FALSE(lock->still_valid());
   EXPECT_TRUE(second->still_valid());
+}
+
+TEST_F(PosixFileSystemTest, ALockTakesItsOwnFileWithIt) {
+  auto lock = files_.lock(path("lock"), "process 1");
+  lock.reset();
+  EXPECT_FALSE(fs::exists(path("lock")));
+  // What somebody else has put there stays.
+  lock = files_.lock(path("lock"), "process 1");
+  fs::remove(path("lock"));
+  const auto other = files_.lock(path("lock"), "process 2");
+  lock.reset();
+  EXPECT_TRUE(other->still_valid());
+}
+
+// The file that a waiting process has opened may be removed before it locks it.
+TEST_F(PosixFileSystemTest, ALockIsNeverHeldOfAFileThatItsHolderHasRemoved) {
+  std::atomic<int> holders = 0;
+  std::atomic<bool> two_held = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int taken = 0; taken < 200;) {
+        try {
+          const auto lock = files_.lock(path("lock"), "me");
+          if (++holders > 1) two_held = true;
+          if (!lock->still_valid()) two_held = true;
+          --holders;
+          ++taken;
+        } catch (const FailedPreconditionError&) {  // another thread holds it
+        } catch (const AbortedError&) {             // others have come and gone all the time
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(two_held);
+  EXPECT_FALSE(fs::exists(path("lock")));
+}
+
+TEST_F(PosixFileSystemTest, AForkedChildLeavesTheLockToItsParent) {
+  auto lock = files_.lock(path("lock"), "the parent");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    lock.reset();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(lock->still_valid());
 }
 
 TEST_F(PosixFileSystemTest, ALockFollowsNoLinkAndTakesFilesOnly) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/process.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -33,9 +35,18 @@ bool names(const std::string& path, int fd) {
 class PosixLock final : public FileLock {
  public:
   PosixLock(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  // A child of a fork holds nothing: its parent does.
+  ~PosixLock() override {
+    if (!home_.is_here()) return;
+    try {
+      if (still_valid()) ::unlink(path_.c_str());
+    } catch (const Error&) {  // a broken disk: the file stays, and hinders nobody
+    }
+  }
   bool still_valid() const override { return names(path_, fd_.get()); }
 
  private:
+  const HomeProcess home_;
   UniqueFd fd_;
   const std::string path_;
 };

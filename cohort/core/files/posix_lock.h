@@ -9,8 +9,8 @@
 
 namespace cohort::internal {
 
-// FileSystem::lock. The file stays when the lock is released: whoever removed it could remove one
-// that somebody else has locked meanwhile.
+// FileSystem::lock. The holder removes the file while it still holds it. Whoever opened it before
+// that, and locks it afterwards, finds that the path names it no more, and opens the new one.
 std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view owner);
 
 }  // namespace cohort::internal

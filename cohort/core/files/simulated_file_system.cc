@@ -139,6 +139,8 @@ class SimulatedReadableFile final : public ReadableFile {
   const uint64_t size_;
 };
 
+void forget(const SimulatedPlace& place) { place.directory->entries.erase(place.name); }
+
 class SimulatedLock final : public FileLock {
  public:
   SimulatedLock(std::shared_ptr<State> state, NodePtr node, std::string path)
@@ -146,6 +148,7 @@ class SimulatedLock final : public FileLock {
   ~SimulatedLock() override {
     const std::lock_guard lock(state_->mutex);
     node_->locked = false;
+    if (state_->disk.find(path_) == node_) forget(state_->disk.place(path_));
   }
 
   bool still_valid() const override {
@@ -170,8 +173,6 @@ NodePtr require_directory(const State::Call& call, NodePtr node) {
   if (!node->directory) call.fail(ENOTDIR);
   return node;
 }
-
-void forget(const SimulatedPlace& place) { place.directory->entries.erase(place.name); }
 
 NodePtr add_file(const State& state, const State::Call& call, const std::string& path) {
   const SimulatedPlace place = state.disk.place(path);

@@ -227,6 +227,7 @@ TEST(SimulatedFileSystemTest, ALockExcludesUntilItIsReleased) {
   expect_error<FailedPreconditionError>([&] { files.lock("lock", "process 2"); }, "'process 1'");
   EXPECT_TRUE(lock->still_valid());
   lock.reset();
+  EXPECT_FALSE(files.exists("lock"));
   lock = files.lock("lock", "process 2");
   files.remove("lock");
   EXPECT_FALSE(lock->still_valid());

@@ -295,7 +295,8 @@ class RecordFilesNode final : public UnaryNode {
   }
   StructureSpec element_spec() const override { return format_->element_spec(); }
   int64_t cardinality() const override {
-    return input().cardinality() == 0 ? 0 : data::kUnknownCardinality;
+    const int64_t files = input().cardinality();
+    return files <= 0 ? files : data::kUnknownCardinality;
   }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
     RecordFilesOptions options = options_;

@@ -274,7 +274,8 @@ class InterleaveNode final : public UnaryNode {
   }
   bool guesses_spec() const override { return true; }
   int64_t cardinality() const override {
-    return input().cardinality() == 0 ? 0 : data::kUnknownCardinality;
+    const int64_t datasets = input().cardinality();
+    return datasets <= 0 ? datasets : data::kUnknownCardinality;
   }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
     data::InterleaveOptions options = options_;

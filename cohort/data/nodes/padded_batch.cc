@@ -70,6 +70,9 @@ class PaddedBatchNode final : public UnaryNode {
                                        "; sizes are at least 0, or kUnknownDim"));
       }
     }
+    if (this->input().guesses_spec()) return;  // other elements may look otherwise
+    check_padding(plain_rows(this->input().element_spec()), options_.padded_shapes,
+                  options_.padding_values);
   }
 
   Attributes attributes() const override {

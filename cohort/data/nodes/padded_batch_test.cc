@@ -11,6 +11,7 @@
 namespace cohort::data {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -54,6 +55,30 @@ TEST(PaddedBatch, NoNumberIsAPaddingValueToo) {
   EXPECT_TRUE(batch[0][1].isnan().item<bool>());
   EXPECT_EQ(batch.isnan().sum().item<int64_t>(), 1);
   EXPECT_THROW(growing(2).padded_batch(2, options).iterator().next(), InvalidArgumentError);
+}
+
+// As tf.data does: what is known of the elements is enough to say it.
+TEST(PaddedBatch, WhatCannotFitIsRefusedAtTheCall) {
+  const Dataset rows = Dataset::from_tensor_slices(
+      Structure::make_dict({{"x", at::ones({4, 3})}, {"s", StringTensor({"a", "b", "c", "d"})}}));
+  const auto error = [&](PaddedBatchOptions options) {
+    return thrown<InvalidArgumentError>([&] { rows.padded_batch(2, std::move(options)); });
+  };
+  const auto x_first = rows.padded_batch(2, {.padded_shapes = {{5}, {}}});
+  EXPECT_EQ(x_first.iterator().get_next()["x"].tensor().size(1), 5);
+  EXPECT_THAT(error({.padded_shapes = {{5, 5}, {}}}),
+              AllOf(HasSubstr("another rank"), HasSubstr("'x'"), HasSubstr("[5,5]")));
+  EXPECT_THAT(error({.padded_shapes = {{5}, {1}}}),
+              AllOf(HasSubstr("another rank"), HasSubstr("'s'")));
+  EXPECT_THAT(error({.padded_shapes = {{2}, {}}}),
+              AllOf(HasSubstr("longer than their padded shape"), HasSubstr("[2]")));
+  EXPECT_THAT(error({.padded_shapes = {{5}}}), HasSubstr("1 padded shapes"));
+  EXPECT_THAT(error({.padding_values = Structure(0.5)}), HasSubstr("'s'"));
+  EXPECT_THAT(error({.padding_values = tuple(0.5, StringTensor::scalar("-"))}),
+              HasSubstr("another form"));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [] { Dataset::range(3).padded_batch(2, {.padding_values = Structure(0.5)}); }),
+              HasSubstr("int64"));
 }
 
 TEST(PaddedBatch, StringsOfHigherRank) {

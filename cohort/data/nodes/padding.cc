@@ -89,6 +89,12 @@ Leaf pad_column(const std::vector<Leaf>& column, const std::vector<int64_t>& sha
   return batch;
 }
 
+void check_number_of_shapes(const PaddedShapes& shapes, size_t leaves) {
+  if (shapes.empty() || shapes.size() == leaves) return;
+  throw InvalidArgumentError(str("padded_batch: there are ", shapes.size(),
+                                 " padded shapes, but elements have ", leaves, " leaves"));
+}
+
 // The longest of each dimension, or as declared.
 std::vector<int64_t> padded_shape(const std::vector<Leaf>& column,
                                   const std::vector<int64_t>* declared, const std::string& path,
@@ -137,14 +143,38 @@ std::vector<Leaf> padding_values(const Structure& element, const std::optional<S
   return values;
 }
 
+void check_padding(const StructureSpec& spec, const PaddedShapes& shapes,
+                   const std::optional<Structure>& padding) {
+  const std::vector<TensorSpec> leaves = spec.flatten();
+  check_number_of_shapes(shapes, leaves.size());
+  const Structure example = spec.make_structure([](const TensorSpec& leaf) -> Leaf {
+    if (leaf.is_string()) return StringTensor::scalar("");
+    return at::zeros({}, leaf.dtype());
+  });
+  padding_values(example, padding);
+  if (shapes.empty()) return;
+  size_t i = 0;
+  example.for_each_with_path([&](const std::string& path, const Leaf&) {
+    const std::vector<int64_t>& padded = shapes[i];
+    const TensorSpec& leaf = leaves[i++];
+    if (!leaf.shape()) return;
+    const std::vector<int64_t>& sizes = *leaf.shape();
+    const auto fail = [&](const char* problem) {
+      throw InvalidArgumentError(str("padded_batch: elements have ", leaf, " at ", place(path),
+                                     ", ", problem, " ", shape_str(padded)));
+    };
+    if (sizes.size() != padded.size()) fail("but of another rank is their padded shape");
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (padded[d] == kUnknownDim || sizes[d] <= padded[d]) continue;
+      fail("which is longer than their padded shape");
+    }
+  });
+}
+
 Structure pad_and_stack(const std::vector<Structure>& elements, const PaddedShapes& shapes,
                         const std::vector<Leaf>& padding, const Positions& indices) {
   std::vector<std::vector<Leaf>> columns(elements[0].num_leaves());
-  if (!shapes.empty() && shapes.size() != columns.size()) {
-    throw InvalidArgumentError(str("padded_batch: there are ", shapes.size(),
-                                   " padded shapes, but elements have ", columns.size(),
-                                   " leaves"));
-  }
+  check_number_of_shapes(shapes, columns.size());
   for (size_t i = 0; i < elements.size(); ++i) {
     const auto index = indices[static_cast<int64_t>(i)];
     if (const auto difference = elements[0].first_difference(elements[i])) {

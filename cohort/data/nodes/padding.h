@@ -18,6 +18,11 @@ using PaddedShapes = std::vector<std::vector<int64_t>>;
 // Errors: InvalidArgument (another form or kind, no scalar, not exact in the leaf's dtype).
 std::vector<Leaf> padding_values(const Structure& element, const std::optional<Structure>& given);
 
+// Errors: InvalidArgument (elements of such a spec cannot be padded so: as padding_values, and as
+// pad_and_stack where the spec knows enough to tell).
+void check_padding(const StructureSpec& spec, const PaddedShapes& shapes,
+                   const std::optional<Structure>& padding);
+
 // The elements, padded at the end of each dimension and stacked. `indices` says where each stands,
 // for the message.
 // Errors: InvalidArgument (form, kind, dtype or rank differ; a dimension longer than its padded

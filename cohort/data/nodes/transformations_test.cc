@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/data/test_util.h"
+#include "cohort/data/text_line_dataset.h"
 
 namespace cohort::data {
 namespace {
@@ -164,6 +165,25 @@ TEST(Cardinality, IsExact) {
   EXPECT_EQ(unknown.batch(2).take(1).skip(1).shard(2, 0).cardinality(), kUnknownCardinality);
   EXPECT_EQ(Dataset::zip({unknown, ten}).cardinality(), kUnknownCardinality);
   EXPECT_EQ(ten.concatenate(unknown).cardinality(), kUnknownCardinality);
+  // Whatever datasets an endless input makes, reading them never ends.
+  const auto each_twice = [](int64_t x) { return Dataset::range(x, x + 2); };
+  EXPECT_EQ(infinite.interleave(each_twice).cardinality(), kInfiniteCardinality);
+  EXPECT_EQ(infinite.interleave(each_twice, {.num_parallel_calls = 2}).batch(2).cardinality(),
+            kInfiniteCardinality);
+  EXPECT_EQ(infinite.flat_map(each_twice).cardinality(), kInfiniteCardinality);
+  EXPECT_EQ(infinite.flat_map(each_twice).take(3).cardinality(), 3);
+  EXPECT_EQ(ten.interleave(each_twice).cardinality(), kUnknownCardinality);
+  EXPECT_EQ(unknown.flat_map(each_twice).cardinality(), kUnknownCardinality);
+  EXPECT_EQ(Dataset::range(0).flat_map(each_twice).cardinality(), 0);
+  EXPECT_EQ(infinite.filter([](int64_t) { return true; }).cardinality(), kUnknownCardinality);
+  EXPECT_EQ(infinite.padded_batch(2).cardinality(), kInfiniteCardinality);
+  EXPECT_EQ(infinite.ragged_batch(2).cardinality(), kInfiniteCardinality);
+  EXPECT_EQ(infinite.batch(2).rebatch(3).cardinality(), kInfiniteCardinality);
+  EXPECT_EQ(infinite.batch(2, {.drop_remainder = true}).unbatch().cardinality(),
+            kInfiniteCardinality);
+  EXPECT_EQ(
+      TextLineDataset(Dataset::from_tensors(StringTensor::scalar("a")).repeat()).cardinality(),
+      kInfiniteCardinality);
 }
 
 TEST(ElementSpec, FollowsTheTransformations) {

@@ -9,6 +9,8 @@ namespace cohort::internal {
 namespace {
 
 constexpr char kMark = '"';
+// UTF-8's, which spreadsheets write at the beginning of a file.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 struct RecordEnd {
   size_t end;   // of the record
@@ -21,22 +23,31 @@ class CsvFraming final : public Framing {
 
   Split split(const Input& input, std::vector<std::string_view>& records) const override {
     Split split;
-    while (split.consumed < input.bytes.size()) {
-      const auto found = find_end(input.bytes, split.consumed, input.at_end());
+    const bool at_start = input.position.offset == 0;
+    if (at_start && begins_like_mark(input.bytes) && !input.at_end()) return split;
+    size_t begin = at_start && input.bytes.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+    if (at_start && dialect_.skips_header && begin == input.bytes.size() && input.at_end()) {
+      input.fail("it has no line, not even the header that .header = true says it begins with");
+    }
+    while (begin < input.bytes.size()) {
+      const auto found = find_end(input.bytes, begin, input.at_end());
       if (!found) return split;
-      const std::string_view record =
-          input.bytes.substr(split.consumed, found->end - split.consumed);
-      const bool header =
-          dialect_.skips_header && input.position.offset == 0 && split.consumed == 0;
-      split.consumed = found->next;
+      const std::string_view record = input.bytes.substr(begin, found->end - begin);
+      const bool header = dialect_.skips_header && at_start && split.consumed == 0;
+      split.consumed = begin = found->next;
       split.indices += 1 + static_cast<uint64_t>(std::count(record.begin(), record.end(), '\n'));
       if (header) return split;  // so that lines are counted from the first record on
       records.push_back(record);
     }
+    split.consumed = begin;
     return split;
   }
 
  private:
+  // Whether more bytes may make a mark of the order of bytes of these.
+  static bool begins_like_mark(std::string_view bytes) {
+    return bytes.size() < kByteOrderMark.size() && kByteOrderMark.starts_with(bytes);
+  }
   // Nothing where more bytes are needed to tell.
   std::optional<RecordEnd> find_end(std::string_view bytes, size_t begin, bool at_end) const {
     bool field_begins = true;

@@ -1,6 +1,7 @@
 // CSV as RFC 4180 has it: records end with "\n" or "\r\n" (or "\r"), fields are divided by a
 // delimiter, and one that begins with a quotation mark goes on to the next single one: in it
-// delimiters and line ends mean nothing, and two marks stand for one.
+// delimiters and line ends mean nothing, and two marks stand for one. A byte order mark of UTF-8 at
+// the beginning of a file is no part of it.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,8 @@ struct CsvDialect {
 
 // Whole records, still with their quotation marks, without their ends. Positions count lines. A
 // field whose quotation mark is never closed makes the rest of the file one record, or an error
-// where that has more than RecordReaderOptions::max_record_bytes.
+// where that has more than RecordReaderOptions::max_record_bytes. A file that has no line, though it
+// should have a header, is an error.
 std::shared_ptr<const Framing> make_csv_framing(const CsvDialect& dialect);
 
 // The fields of a record, without quotation marks. Reused from record to record.

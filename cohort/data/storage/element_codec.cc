@@ -71,7 +71,12 @@ void encode_leaf(std::string& out, const Leaf& leaf) {
   out.append(static_cast<const char*>(values.data_ptr()), values.nbytes());
 }
 
-void encode(std::string& out, const Structure& element) {
+// No deeper than what is decoded.
+void encode(std::string& out, const Structure& element, int depth = 0) {
+  if (depth > kMaxDepth) {
+    throw InvalidArgumentError(
+        str("structures nested more than ", kMaxDepth, " deep cannot be written"));
+  }
   if (element.is_leaf()) return encode_leaf(out, element.leaf());
   out += static_cast<char>(element.is_tuple() ? kTuple : kDict);
   append_varint(out, element.size());
@@ -81,7 +86,7 @@ void encode(std::string& out, const Structure& element) {
       append_varint(out, key.size());
       out += key;
     }
-    encode(out, element[i]);
+    encode(out, element[i], depth + 1);
   }
 }
 

@@ -19,7 +19,12 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/keras/callbacks/log_read.h"
 #include "cohort/keras/training/logs.h"
+
+namespace cohort::internal {
+struct LogReads;
+}
 
 namespace cohort::keras {
 
@@ -88,6 +93,10 @@ class COHORT_API Callback {
 
  private:
   friend class CallbackList;
+  friend struct internal::LogReads;
+
+  // Numbers that it takes from the logs, those that decide whether it takes the others first.
+  virtual std::vector<internal::LogRead> log_reads() const { return {}; }
 
   std::shared_ptr<Model> model_;
   CallbackParams params_;

@@ -131,9 +131,71 @@ TEST_F(CallbacksTest, TheNameSaysWhetherANumberIsToBecomeLarge) {
     EXPECT_TRUE(is_better_larger(name)) << name;
   }
   for (const char* name : {"val_loss", "val_account_loss", "accident_mae", "auc_gap",
-                           "accuracy_loss", "acc_loss_1", "1", "_1", "", "auc1_"}) {
+                           "accuracy_loss", "acc_loss_1", "1", "_1", "auc1_"}) {
     EXPECT_FALSE(is_better_larger(name)) << name;
   }
+}
+
+TEST_F(CallbacksTest, OptionsAreCheckedAtOnce) {
+  const auto refused = [](const auto& make) { return thrown<InvalidArgumentError>(make); };
+  EXPECT_THAT(refused([] { EarlyStopping({.monitor = ""}); }), HasSubstr("monitor is empty"));
+  EXPECT_THAT(refused([] { ReduceLROnPlateau({.patience = -1}); }), HasSubstr("patience is -1"));
+  EXPECT_THAT(refused([] { ReduceLROnPlateau({.cooldown = -2}); }), HasSubstr("cooldown is -2"));
+  EXPECT_THAT(refused([] { ReduceLROnPlateau({.min_lr = -0.5}); }), HasSubstr("min_lr is -0.5"));
+  EXPECT_THAT(refused([] { TensorBoard({.log_dir = ""}); }), HasSubstr("log_dir"));
+  EXPECT_THAT(refused([] { TensorBoard({.histogram_freq = -1}); }),
+              HasSubstr("histogram_freq is -1"));
+  EXPECT_THAT(refused([] { TensorBoard({.update_freq = 0}); }), HasSubstr("update_freq is 0"));
+}
+
+// Before the first step, not when the rate is to fall for the first time.
+TEST_F(CallbacksTest, AScheduleOfTheOptimizersOwnIsRefusedAtOnce) {
+  model.compile({.optimizer = optimizers::SGD(
+                     {.learning_rate = optimizers::schedules::ExponentialDecay(
+                          {.initial_learning_rate = 0.5, .decay_steps = 10, .decay_rate = 0.9})}),
+                 .loss = class_loss()});
+  for (const CallbackArgument& callback :
+       {CallbackArgument(ReduceLROnPlateau({.monitor = "loss"})),
+        CallbackArgument(LearningRateScheduler([](int64_t, double rate) { return rate; }))}) {
+    EXPECT_THAT(thrown<FailedPreconditionError>([&] { fit({callback}, 1); }),
+                HasSubstr("schedule"));
+  }
+  EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 0);
+}
+
+TEST_F(CallbacksTest, AMonitorThatWillNotBeThereIsNamedBeforeAnEpochIsLost) {
+  const auto said = [&](std::vector<CallbackArgument> callbacks, const FitOptions& more = {}) {
+    FitOptions options = more;
+    options.verbose = 0;
+    options.epochs = 0;
+    options.callbacks = std::move(callbacks);
+    ::testing::internal::CaptureStderr();
+    model.fit(image_batches(12, 6), options);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said({EarlyStopping()}),
+              ::testing::AllOf(HasSubstr("'EarlyStopping'"), HasSubstr("'val_loss'"),
+                               HasSubstr("no validation data")));
+  EXPECT_THAT(said({ReduceLROnPlateau({.monitor = "val_accuracy"})}), HasSubstr("'val_accuracy'"));
+  EXPECT_EQ(said({EarlyStopping()}, {.validation_data = image_batches(6, 6)}), "");
+  EXPECT_EQ(said({Says({1}), EarlyStopping()}), "") << "the callback ahead may add it";
+  // A name of training is known after the first step.
+  ::testing::internal::CaptureStderr();
+  std::string after_first_step;
+  LambdaCallback look({.on_train_batch_end = [&](int64_t batch, const Logs&) {
+    if (batch > 0) return;
+    after_first_step = ::testing::internal::GetCapturedStderr();
+    ::testing::internal::CaptureStderr();
+  }});
+  fit({EarlyStopping({.monitor = "acuracy"}), look}, 1);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(after_first_step, ::testing::AllOf(HasSubstr("'acuracy'"), HasSubstr("loss")));
+  ::testing::internal::CaptureStderr();
+  fit({EarlyStopping({.monitor = "loss"}),
+       LearningRateScheduler([](int64_t, double r) { return r; }),
+       ReduceLROnPlateau({.monitor = "lr"})},
+      1);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(CallbacksTest, TerminateOnNaNStops) {

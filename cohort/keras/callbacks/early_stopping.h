@@ -45,6 +45,8 @@ class COHORT_API EarlyStopping : public Callback {
   void on_epoch_end(int64_t epoch, Logs& logs) override;
 
  private:
+  std::vector<internal::LogRead> log_reads() const override { return {monitor_.log_read()}; }
+
   EarlyStoppingOptions options_;
   internal::Monitor monitor_;
   double best_ = 0;

@@ -72,36 +72,63 @@ std::string formatted_number(const std::string& pattern, double value, const std
   return text.insert(sign, form->width - text.size(), zeros ? '0' : ' ');
 }
 
-}  // namespace
+struct Field {
+  std::string key;
+  std::string format;  // "02d"
+};
 
-std::string formatted_file_name(const std::string& pattern, int64_t epoch,
-                                std::optional<int64_t> batch, const keras::Logs& logs) {
-  std::string name;
+// Calls text(characters) and field(field) for what the pattern is made of, in its order.
+template <class Text, class OnField>
+void walk(const std::string& pattern, const Text& text, const OnField& on_field) {
   for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '}') throw_bad_pattern(pattern, "a '}' has no '{'");
     if (pattern[i] != '{') {
-      name += pattern[i];
+      text(pattern[i]);
       continue;
     }
     const size_t end = pattern.find('}', i);
     if (end == std::string::npos) throw_bad_pattern(pattern, "a '{' has no '}'");
-    const std::string field = pattern.substr(i + 1, end - i - 1);
-    const size_t colon = field.find(':');
-    const std::string key = field.substr(0, colon);
-    const std::string format = colon == std::string::npos ? "" : field.substr(colon + 1);
+    const std::string inside = pattern.substr(i + 1, end - i - 1);
+    const size_t colon = inside.find(':');
+    on_field(Field{.key = inside.substr(0, colon),
+                   .format = colon == std::string::npos ? "" : inside.substr(colon + 1)});
     i = end;
-    if (key == "epoch" || (key == "batch" && batch)) {
-      const int64_t number = (key == "epoch" ? epoch : *batch) + 1;
-      name += formatted_number(pattern, static_cast<double>(number), format, true);
-      continue;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> log_names_in(const std::string& pattern, bool has_batch) {
+  std::vector<std::string> names;
+  walk(
+      pattern, [](char) {},
+      [&](const Field& field) {
+        const bool is_number = field.key == "epoch" || (has_batch && field.key == "batch");
+        formatted_number(pattern, 1, field.format, is_number);  // which checks the format
+        if (!is_number) names.push_back(field.key);
+      });
+  return names;
+}
+
+std::string formatted_file_name(const std::string& pattern, int64_t epoch,
+                                std::optional<int64_t> batch, const keras::Logs& logs) {
+  std::string name;
+  const auto append = [&](const Field& field) {
+    if (field.key == "epoch" || (field.key == "batch" && batch)) {
+      const int64_t number = (field.key == "epoch" ? epoch : *batch) + 1;
+      name += formatted_number(pattern, static_cast<double>(number), field.format, true);
+      return;
     }
-    const auto value = logs.find(key);
+    const auto value = logs.find(field.key);
     if (!value) {
       std::string known = "epoch";
       for (const auto& entry : logs) known += ", " + entry.first;
-      throw_bad_pattern(pattern, str("there is no ", quoted(key), "; there are: ", known));
+      throw_bad_pattern(pattern, str("there is no ", quoted(field.key), "; there are: ", known));
     }
-    name += formatted_number(pattern, *value, format, false);
-  }
+    name += formatted_number(pattern, *value, field.format, false);
+  };
+  walk(
+      pattern, [&](char c) { name += c; }, append);
   return name;
 }
 

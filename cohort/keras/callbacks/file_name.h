@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cohort/keras/training/logs.h"
 
@@ -15,6 +16,10 @@ namespace cohort::internal {
 // are; a format).
 std::string formatted_file_name(const std::string& pattern, int64_t epoch,
                                 std::optional<int64_t> batch, const keras::Logs& logs);
+
+// The names of logs in the pattern, without epoch and, where there is one, batch.
+// Errors: InvalidArgument (a brace without its other; a format).
+std::vector<std::string> log_names_in(const std::string& pattern, bool has_batch);
 
 // The deepest directory that all files of the pattern lie in: "run" of "run/{epoch}/model".
 std::string common_directory(const std::string& pattern);

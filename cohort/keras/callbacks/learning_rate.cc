@@ -5,6 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/keras/model.h"
+#include "cohort/keras/optimizers/optimizer_state.h"
 
 namespace cohort::keras::callbacks {
 
@@ -13,6 +14,10 @@ using internal::str;
 LearningRateScheduler::LearningRateScheduler(Schedule schedule, int verbose)
     : schedule_(std::move(schedule)), verbose_(verbose) {
   if (!schedule_) throw InvalidArgumentError("LearningRateScheduler got an empty function");
+}
+
+void LearningRateScheduler::on_train_begin() {
+  internal::OptimizerState::of(model().optimizer()).check_rate_can_be_set();
 }
 
 void LearningRateScheduler::on_epoch_begin(int64_t epoch) {
@@ -36,9 +41,18 @@ ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
     throw InvalidArgumentError(
         str("ReduceLROnPlateau: factor is ", options_.factor, "; it must be between 0 and 1"));
   }
+  const auto check = [](const char* option, auto value) {
+    if (value >= 0) return;
+    throw InvalidArgumentError(
+        str("ReduceLROnPlateau: ", option, " is ", value, "; it must be at least 0"));
+  };
+  check("patience", options_.patience);
+  check("cooldown", options_.cooldown);
+  check("min_lr", options_.min_lr);
 }
 
 void ReduceLROnPlateau::on_train_begin() {
+  internal::OptimizerState::of(model().optimizer()).check_rate_can_be_set();
   best_ = monitor_.worst();
   wait_ = cooldown_left_ = 0;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
@@ -27,6 +28,7 @@ class COHORT_API LearningRateScheduler : public Callback {
   // FailedPrecondition (an optimizer with a schedule of its own).
   explicit LearningRateScheduler(Schedule schedule, int verbose = 0);
 
+  void on_train_begin() override;
   void on_epoch_begin(int64_t epoch) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
 
@@ -51,13 +53,16 @@ struct ReduceLROnPlateauOptions {
 // Thread safety: as Callback.
 class COHORT_API ReduceLROnPlateau : public Callback {
  public:
-  // Errors: InvalidArgument (a factor that is not in (0, 1); a mode).
+  // Errors: InvalidArgument (a factor that is not in (0, 1); patience, cooldown or min_lr below 0;
+  // a mode); of fit, before the first step: FailedPrecondition (an optimizer with a schedule).
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
 
   void on_train_begin() override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
 
  private:
+  std::vector<internal::LogRead> log_reads() const override { return {monitor_.log_read()}; }
+
   ReduceLROnPlateauOptions options_;
   internal::Monitor monitor_;
   double best_ = 0;

@@ -2,6 +2,7 @@
 
 #include "cohort/core/files/writable_directory.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 #include "cohort/keras/callbacks/file_name.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/saving/saved_model.h"
@@ -16,6 +17,37 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
       monitor_("ModelCheckpoint", options_.monitor, options_.mode),
       best_(options_.initial_value_threshold.value_or(monitor_.worst())) {
   if (options_.filepath.empty()) throw InvalidArgumentError("ModelCheckpoint needs a .filepath");
+  check_pattern();
+}
+
+void ModelCheckpoint::check_pattern() const {
+  const bool each_epoch = options_.save_freq.each_epoch();
+  for (const std::string& name : internal::log_names_in(options_.filepath, !each_epoch)) {
+    const auto refuse = [&](const char* problem) {
+      throw InvalidArgumentError(
+          str("ModelCheckpoint: file name ", internal::quoted(options_.filepath), ": ", problem));
+    };
+    if (name.empty()) refuse("a pair of braces has no name");
+    if (each_epoch && name == "batch") {
+      refuse("{batch} is there only where .save_freq is a number of steps");
+    }
+    if (!each_epoch && name.starts_with("val_")) {
+      refuse("saves after steps have no numbers of validation");
+    }
+  }
+}
+
+std::vector<internal::LogRead> ModelCheckpoint::log_reads() const {
+  const bool after_steps = !options_.save_freq.each_epoch();
+  std::vector<internal::LogRead> reads;
+  if (options_.save_best_only) reads.push_back(monitor_.log_read(after_steps));
+  for (std::string& name : internal::log_names_in(options_.filepath, after_steps)) {
+    reads.push_back({.name = std::move(name),
+                     .use = "file name " + internal::quoted(options_.filepath),
+                     .after_steps = after_steps,
+                     .is_required = true});
+  }
+  return reads;
 }
 
 void ModelCheckpoint::on_train_begin() {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
@@ -48,13 +49,16 @@ struct ModelCheckpointOptions {
 // Under a file system that is full (ResourceExhausted) training goes on: the error is logged, and
 // the next save is tried as usual. COLLECTIVE over tasks, of which one writes; other processes cannot
 // save into the same directory as long as fit runs.
-// Errors of fit, before the first step: Unimplemented, where the model cannot be saved whole (a
-// TorchModel, a layer without get_config); NotFound, PermissionDenied, DataLoss, where nothing can be
-// written at the path (a part of it is a file, it is another user's, it is read-only).
+// Errors of fit, before the first step: InvalidArgument, where the logs will not have what a file name
+// is made of (val_loss without validation; names of training are known after that step);
+// Unimplemented, where the model cannot be saved whole (a TorchModel, a layer without get_config);
+// NotFound, PermissionDenied, DataLoss, where nothing can be written at the path (a part of it is a
+// file, it is another user's, it is read-only).
 // Thread safety: as Callback.
 class COHORT_API ModelCheckpoint : public Callback {
  public:
-  // Errors: InvalidArgument (no filepath; a mode).
+  // Errors: InvalidArgument (no filepath, or one with a brace without its other, a format that is
+  // none, {batch} where each epoch is saved, or a number of validation where steps are; a mode).
   explicit ModelCheckpoint(ModelCheckpointOptions options);
   // As in Python: the path first. It takes the place of options.filepath.
   template <std::convertible_to<std::string> Path>  // so that {.filepath = ..} is not taken for one
@@ -77,6 +81,8 @@ class COHORT_API ModelCheckpoint : public Callback {
     options.filepath = std::move(filepath);
     return options;
   }
+  std::vector<internal::LogRead> log_reads() const override;
+  void check_pattern() const;
   void check_path() const;
   void save(std::optional<int64_t> batch, const Logs& logs);
   void write(const std::string& path);

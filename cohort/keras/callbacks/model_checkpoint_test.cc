@@ -219,6 +219,56 @@ TEST_F(ModelCheckpointTest, WithoutWhatItMonitorsItWarns) {
   EXPECT_TRUE(saved().empty());
 }
 
+TEST_F(ModelCheckpointTest, FileNamesAreCheckedAtOnce) {
+  const auto refused = [](callbacks::ModelCheckpointOptions options) {
+    return thrown<InvalidArgumentError>([&] { ModelCheckpoint(std::move(options)); });
+  };
+  EXPECT_THAT(refused({.filepath = "a/{epoch"}), HasSubstr("no '}'"));
+  EXPECT_THAT(refused({.filepath = "a/epoch}"}), HasSubstr("no '{'"));
+  EXPECT_THAT(refused({.filepath = "a/{epoch:x}"}), HasSubstr("'x' is no format"));
+  EXPECT_THAT(refused({.filepath = "a/{loss:2q}"}), HasSubstr("'2q' is no format"));
+  EXPECT_THAT(refused({.filepath = "a/{}"}), HasSubstr("no name"));
+  EXPECT_THAT(refused({.filepath = "a/{batch}"}), HasSubstr(".save_freq"));
+  EXPECT_THAT(refused({.filepath = "a/{batch}-{val_loss}", .save_freq = 3}),
+              HasSubstr("numbers of validation"));
+  EXPECT_THAT(refused({.filepath = "a", .monitor = "", .save_best_only = true}),
+              HasSubstr("monitor is empty"));
+  ModelCheckpoint({.filepath = "a/{epoch:02d}-{batch}-{loss:.3f}", .save_freq = 3});
+}
+
+TEST_F(ModelCheckpointTest, NamesThatTheLogsWillLackAreRefusedBeforeAnEpochIsLost) {
+  int64_t steps = 0, epochs = 0;
+  callbacks::LambdaCallback count({.on_epoch_end = [&](int64_t, Logs&) { ++epochs; },
+                                   .on_train_batch_end = [&](int64_t, const Logs&) { ++steps; }});
+  const auto refused = [&](const std::string& name, FitOptions options) {
+    steps = epochs = 0;
+    options.epochs = 2;
+    options.verbose = 0;
+    options.callbacks = {ModelCheckpoint(directory + "/" + name), count};
+    const std::string text =
+        thrown<InvalidArgumentError>([&] { model.fit(image_batches(12, 6), options); });
+    EXPECT_EQ(epochs, 0);
+    return text;
+  };
+  EXPECT_THAT(refused("{val_loss}", {}),
+              ::testing::AllOf(HasSubstr("'val_loss'"), HasSubstr("no validation data")));
+  EXPECT_EQ(steps, 0);
+  EXPECT_THAT(refused("{val_loss}", {.validation_data = image_batches(6, 6), .validation_freq = 2}),
+              HasSubstr(".validation_freq"));
+  EXPECT_EQ(steps, 0);
+  EXPECT_THAT(refused("{acuracy}", {}),
+              ::testing::AllOf(HasSubstr("'acuracy'"), HasSubstr("loss, accuracy")));
+  EXPECT_EQ(steps, 0);
+  EXPECT_TRUE(saved().empty());
+  // What validation brings, what another callback adds, and what both may.
+  callbacks::LambdaCallback adds({.on_epoch_end = [](int64_t, Logs& logs) { logs.set("own", 1); }});
+  model.fit(image_batches(12, 6),
+            {.verbose = 0,
+             .callbacks = {adds, ModelCheckpoint(directory + "/{val_accuracy:.0f}{own:.0f}")},
+             .validation_data = image_batches(6, 6)});
+  EXPECT_EQ(saved().size(), 1u);
+}
+
 TEST_F(ModelCheckpointTest, WeightsAloneAreThoseThatLoadWeightsReads) {
   fit(ModelCheckpoint({.filepath = directory + "/best", .save_weights_only = true}), 1);
   const Sequential other = small_classifier(8);

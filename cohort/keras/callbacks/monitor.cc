@@ -32,7 +32,12 @@ Monitor::Monitor(const char* callback, std::string name, const std::string& mode
     throw InvalidArgumentError(
         str(callback, ": mode is ", quoted(mode), "; it is 'min', 'max' or 'auto'"));
   }
+  if (name_.empty()) throw InvalidArgumentError(str(callback, ": monitor is empty"));
   larger_ = mode == "max" || (mode == "auto" && is_better_larger(name_));
+}
+
+LogRead Monitor::log_read(bool after_steps) const {
+  return {.name = name_, .use = "monitor", .after_steps = after_steps};
 }
 
 std::optional<double> Monitor::read(const keras::Logs& logs) const {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cohort/core/export.h"
+#include "cohort/keras/callbacks/log_read.h"
 #include "cohort/keras/training/logs.h"
 
 namespace cohort::internal {
@@ -14,12 +15,13 @@ class COHORT_API Monitor {
  public:
   // mode: "min", "max", or "auto", which is "max" for names that end in "acc", "accuracy" or "auc",
   // or in one of them and a number ("auc_1").
-  // Errors: InvalidArgument (another mode; names the callback).
+  // Errors: InvalidArgument (another mode; an empty name; names the callback).
   Monitor(const char* callback, std::string name, const std::string& mode, double min_delta = 0);
 
   const std::string& name() const { return name_; }
   // Missing: a warning says what there is.
   std::optional<double> read(const keras::Logs& logs) const;
+  LogRead log_read(bool after_steps = false) const;
   // Whether `value` is better than `other` by more than min_delta.
   bool is_better(double value, double other) const;
   // What every number is better than.

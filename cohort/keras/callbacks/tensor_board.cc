@@ -38,6 +38,12 @@ UpdateFreq::UpdateFreq(const char* word) {
   steps_ = text == "batch" ? 1 : 0;
 }
 
+UpdateFreq::UpdateFreq(int steps) : steps_(steps) {
+  if (steps >= 1) return;
+  throw InvalidArgumentError(
+      str("TensorBoard: update_freq is ", steps, "; it must be 1 step or more, or \"epoch\""));
+}
+
 ProfileBatch::ProfileBatch(int64_t first, int64_t last) : first_(first), last_(last) {
   if (first >= 1 && last >= first) return;
   throw InvalidArgumentError(
@@ -45,7 +51,12 @@ ProfileBatch::ProfileBatch(int64_t first, int64_t last) : first_(first), last_(l
           "; steps are counted from 1, and the last is not before the first"));
 }
 
-TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {}
+TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {
+  if (options_.log_dir.empty()) throw InvalidArgumentError("TensorBoard needs a .log_dir");
+  if (options_.histogram_freq >= 0) return;
+  throw InvalidArgumentError(str("TensorBoard: histogram_freq is ", options_.histogram_freq,
+                                 "; it is a number of epochs, or 0 for none"));
+}
 
 int64_t TensorBoard::step() const {
   return model().optimizer().iterations().value().item<int64_t>();

@@ -22,7 +22,8 @@ class UpdateFreq {
  public:
   // "epoch" or "batch". Errors: InvalidArgument (another word).
   COHORT_API UpdateFreq(const char* word);
-  UpdateFreq(int steps) : steps_(steps) {}
+  // Errors: InvalidArgument (below 1).
+  COHORT_API UpdateFreq(int steps);
 
   int64_t steps() const { return steps_; }  // 0: epochs only
 
@@ -68,6 +69,7 @@ struct TensorBoardOptions {
 // Thread safety: as Callback.
 class COHORT_API TensorBoard : public Callback {
  public:
+  // Errors: InvalidArgument (no log_dir; a histogram_freq below 0).
   explicit TensorBoard(TensorBoardOptions options = {});
   template <std::convertible_to<std::string> Text>
   explicit TensorBoard(const Text& log_dir) : TensorBoard(TensorBoardOptions{.log_dir = log_dir}) {}

@@ -33,6 +33,7 @@ class Conv1DImpl final : public Layer {
     internal::check_positive(window_.size, "Conv1D", "kernel_size");
     internal::check_positive(window_.strides, "Conv1D", "strides");
     internal::check_positive(window_.dilation, "Conv1D", "dilation_rate");
+    internal::check_strides_or_dilation(window_.strides, window_.dilation, "Conv1D");
     set_input_spec({.rank = 3, .floating = true});
     if (!causal_ && !same_) input_spec().window = {internal::reach(window_).width};
   }

@@ -34,7 +34,8 @@ struct Conv1DOptions {
 // Floating inputs are converted to the layer's dtype.
 class COHORT_API Conv1D : public LayerHandle {
  public:
-  // Errors: InvalidArgument (filters, a size or a stride below 1; padding).
+  // Errors: InvalidArgument (filters, a size or a stride below 1; strides and dilation_rate both
+  // above 1; padding).
   Conv1D(int64_t filters, int64_t kernel_size, Conv1DOptions options = {});
 };
 

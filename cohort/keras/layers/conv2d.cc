@@ -31,6 +31,7 @@ class Conv2DImpl final : public Layer, public internal::DescribesOperation {
     internal::check_positive(window_.size, "Conv2D", "kernel_size");
     internal::check_positive(window_.strides, "Conv2D", "strides");
     internal::check_positive(window_.dilation, "Conv2D", "dilation_rate");
+    internal::check_strides_or_dilation(window_.strides, window_.dilation, "Conv2D");
     set_input_spec(
         {.rank = 4, .floating = true, .window = internal::whole_window(window_, padding_)});
   }

@@ -33,7 +33,8 @@ struct Conv2DOptions {
 // Floating inputs are converted to the layer's dtype.
 class COHORT_API Conv2D : public LayerHandle {
  public:
-  // Errors: InvalidArgument (filters, a size or a stride below 1; padding).
+  // Errors: InvalidArgument (filters, a size or a stride below 1; strides and dilation_rate both
+  // above 1; padding).
   Conv2D(int64_t filters, Size2D kernel_size, Conv2DOptions options = {});
 };
 

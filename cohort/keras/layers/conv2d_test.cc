@@ -73,6 +73,23 @@ TEST(Conv2D, StridesAndDilationMayDifferByAxis) {
   EXPECT_THAT(conv_of_ones({1, 3}, {})(counting_image(3)).sizes(), ElementsAre(1, 3, 1, 1));
 }
 
+// As Keras: a model that has them could not go there.
+TEST(Conv2D, StridesAndDilationExcludeEachOther) {
+  const auto both = HasSubstr("only one of them may be above 1");
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([] { Conv2D(1, 2, {.strides = 2, .dilation_rate = 2}); }),
+      AllOf(HasSubstr("Conv2D: strides is (2, 2)"), both));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [] { Conv2D(1, 2, {.strides = Size2D(1, 2), .dilation_rate = Size2D(3, 1)}); }),
+              both);
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([] { Conv1D(1, 2, {.strides = 2, .dilation_rate = 2}); }),
+      AllOf(HasSubstr("Conv1D"), both));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [] { Conv2DTranspose(1, 2, {.strides = 2, .dilation_rate = 2}); }),
+              AllOf(HasSubstr("Conv2DTranspose"), both));
+}
+
 TEST(Conv2D, OutputsAreContiguousInTheOrderOfKeras) {
   const Tensor y = Conv2D(4, 3)(at::ones({2, 6, 6, 3}));
   EXPECT_TRUE(y.is_contiguous());

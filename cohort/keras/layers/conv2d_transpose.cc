@@ -58,6 +58,7 @@ class Conv2DTransposeImpl final : public Layer {
     internal::check_positive(window_.size, "Conv2DTranspose", "kernel_size");
     internal::check_positive(window_.strides, "Conv2DTranspose", "strides");
     internal::check_positive(window_.dilation, "Conv2DTranspose", "dilation_rate");
+    internal::check_strides_or_dilation(window_.strides, window_.dilation, "Conv2DTranspose");
     if (options_.output_padding) check_output_padding(*options_.output_padding);
     set_input_spec({.rank = 4, .floating = true});
   }

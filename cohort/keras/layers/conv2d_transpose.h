@@ -35,8 +35,8 @@ struct Conv2DTransposeOptions {
 // Floating inputs are converted to the layer's dtype.
 class COHORT_API Conv2DTranspose : public LayerHandle {
  public:
-  // Errors: InvalidArgument (filters, a size or a stride below 1; padding; an output_padding below
-  // 0, or not below its stride).
+  // Errors: InvalidArgument (filters, a size or a stride below 1; strides and dilation_rate both
+  // above 1; padding; an output_padding below 0, or not below its stride).
   Conv2DTranspose(int64_t filters, Size2D kernel_size, Conv2DTransposeOptions options = {});
 };
 

@@ -1,10 +1,12 @@
 #include "cohort/keras/layers/normalization.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/var_mean.h>
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "cohort/data/dataset.h"
@@ -55,6 +57,12 @@ class NormalizationImpl final : public Layer {
                                                             : "variance is given, but no mean"));
     }
     if (!is_given()) return;
+    check_given("mean", options_.mean);
+    check_given("variance", options_.variance);
+    if (options_.variance.lt(0).any().item<bool>()) {
+      throw InvalidArgumentError(
+          str("Normalization: variance is ", Structure(options_.variance), ", in part below 0"));
+    }
     // Of their own: what the caller does with his is no part of the model.
     options_.mean = options_.mean.detach().clone();
     options_.variance = options_.variance.detach().clone();
@@ -84,16 +92,27 @@ class NormalizationImpl final : public Layer {
     }
   }
 
+  // Of data [batch] the default axis would take each place in the batch for a feature.
+  [[noreturn]] void refuse_batch_of_numbers() const {
+    throw InvalidArgumentError(str("layer '", name(), "': adapt got batches of numbers, [batch], ",
+                                   "which have no axis of features; .axis = {} learns one mean and "
+                                   "variance of all numbers"));
+  }
+  bool has_axes() const { return !options_.axis.empty(); }
+
   void add_to(Moments& moments, const Tensor& batch) {
     if (!built()) (*this)(batch);
-    if (batch.dim() != static_cast<int64_t>(broadcast_.size())) {
-      throw InvalidArgumentError(str("layer '", name(), "' has adapted to batches of rank ",
-                                     broadcast_.size(), ", but got ", internal::describe(batch)));
-    }
+    if (has_axes()) check_like_before(batch);
     if (batch.numel() == 0) return;
     const Tensor values = batch.detach().to(at::kDouble);
-    if (others_.empty()) return moments.add(values, values * 0, 1);
-    const auto [variance, mean] = at::var_mean(values, others_, /*unbiased=*/false, false);
+    const bool is_one_example = has_axes() ? others_.empty() : values.dim() == 0;
+    if (is_one_example) return moments.add(values, values * 0, 1);
+    std::vector<int64_t> dims = others_;
+    if (!has_axes()) {  // inputs of any rank
+      dims.resize(static_cast<size_t>(values.dim()));
+      std::iota(dims.begin(), dims.end(), 0);
+    }
+    const auto [variance, mean] = at::var_mean(values, dims, /*unbiased=*/false, false);
     moments.add(mean, variance, values.numel() / std::max<int64_t>(mean.numel(), 1));
   }
 
@@ -113,20 +132,41 @@ class NormalizationImpl final : public Layer {
     std::vector<int64_t> kept;
     for (const int64_t axis : options_.axis) {
       kept.push_back(axis < 0 ? axis + rank : axis);
-      if (kept.back() < 1 || kept.back() >= rank) {
+      const int64_t first = rank == 1 ? 0 : 1;  // one example has no axis of its batch
+      if (kept.back() < first || kept.back() >= rank) {
         throw InvalidArgumentError(str("layer '", name(), "': axis ", axis,
-                                       " is no axis of features of an input of rank ", rank));
+                                       " is no axis of features of an input of rank ", rank,
+                                       "; .axis = {} has one mean for all numbers"));
       }
     }
-    input_spec().rank = rank;
+    std::sort(kept.begin(), kept.end());
+    if (std::adjacent_find(kept.begin(), kept.end()) != kept.end()) {
+      throw InvalidArgumentError(str("layer '", name(), "': axis names an axis twice"));
+    }
+    if (rank == 1 && has_axes()) {
+      input_spec().min_rank = rank;
+    } else if (has_axes()) {
+      input_spec().rank = rank;
+    }
     Shape sizes;
+    broadcast_.clear();
+    others_.clear();
     for (int64_t d = 0; d < rank; ++d) {
       const bool keep = std::find(kept.begin(), kept.end(), d) != kept.end();
       broadcast_.push_back(keep ? shape[static_cast<size_t>(d)] : 1);
       if (keep) sizes.push_back(broadcast_.back());
       if (!keep) others_.push_back(d);
     }
-    if (is_given()) return;
+    const bool is_one_for_all =
+        is_given() && options_.mean.numel() == 1 && options_.variance.numel() == 1;
+    if (has_axes() && kept.back() == rank - 1 && !is_one_for_all) {
+      input_spec().last_dim = shape.back();
+    }
+    if (is_given()) {
+      options_.mean = in_sizes("mean", options_.mean, sizes);
+      options_.variance = in_sizes("variance", options_.variance, sizes);
+      return;
+    }
     mean_ = add_weight("mean", sizes, {.initializer = "zeros", .trainable = false});
     variance_ = add_weight("variance", sizes, {.initializer = "ones", .trainable = false});
     count_ = add_weight("count", {}, {.initializer = "zeros", .trainable = false, .dtype = int64});
@@ -143,6 +183,39 @@ class NormalizationImpl final : public Layer {
 
  private:
   bool is_given() const { return options_.mean.defined(); }
+  void check_like_before(const Tensor& batch) const {
+    const auto rank = static_cast<int64_t>(broadcast_.size());
+    if (batch.dim() != rank) {
+      throw InvalidArgumentError(str("layer '", name(), "' has adapted to batches of rank ", rank,
+                                     ", but got ", internal::describe(batch)));
+    }
+    for (int64_t d = 0; d < rank; ++d) {
+      const bool is_kept = std::find(others_.begin(), others_.end(), d) == others_.end();
+      const int64_t wanted = broadcast_[static_cast<size_t>(d)];
+      if (!is_kept || batch.size(d) == wanted) continue;
+      throw InvalidArgumentError(str("layer '", name(), "' learns from data with ", wanted,
+                                     " features along axis ", d, ", but got ",
+                                     internal::describe(batch)));
+    }
+  }
+  static void check_given(const char* option, const Tensor& numbers) {
+    if (numbers.numel() > 0 && (at::isFloatingType(numbers.scalar_type()) ||
+                                at::isIntegralType(numbers.scalar_type(), /*includeBool=*/false))) {
+      return;
+    }
+    throw InvalidArgumentError(str("Normalization: ", option, " is ", internal::describe(numbers),
+                                   "; it is an integer or floating number, or several"));
+  }
+  Tensor in_sizes(const char* option, const Tensor& given, const Shape& sizes) const {
+    int64_t wanted = 1;
+    for (const int64_t size : sizes) wanted *= size;
+    if (given.numel() == 1 || given.numel() == wanted) return given;
+    if (at::is_expandable_to(given.sizes(), sizes)) return given.expand(sizes).contiguous();
+    throw InvalidArgumentError(str("layer '", name(), "': ", option, " is ",
+                                   internal::describe(given), ", but the input has features of ",
+                                   internal::shape_str(sizes), " along axis ",
+                                   internal::shape_str(options_.axis)));
+  }
   Tensor in_input_shape(const Tensor& numbers, const Tensor& x) const {
     const Tensor fitted = numbers.detach().to(x.device(), x.scalar_type());
     return fitted.numel() == 1 ? fitted.reshape({}) : fitted.reshape(broadcast_);
@@ -155,6 +228,12 @@ class NormalizationImpl final : public Layer {
   Variable variance_;
   Variable count_;
 };
+
+// Whether elements of one tensor are examples, and not batches, whose sizes may differ.
+bool is_of_known_size(const data::Dataset& dataset) {
+  const StructureSpec spec = dataset.element_spec();
+  return spec.is_leaf() && spec.leaf().is_fully_defined();
+}
 
 NormalizationImpl& impl_of(const Normalization& layer) {
   return static_cast<NormalizationImpl&>(*layer.get());
@@ -169,6 +248,7 @@ void Normalization::adapt(const Tensor& batch) const {
   const NoGradient no_gradient;
   NormalizationImpl& layer = impl_of(*this);
   layer.check_can_adapt();
+  if (batch.dim() == 1 && layer.has_axes()) layer.refuse_batch_of_numbers();
   Moments moments;
   layer.add_to(moments, batch);
   layer.finish(moments);
@@ -198,7 +278,11 @@ void Normalization::adapt(const data::Dataset& dataset, const AdaptOptions& opti
                                      "but got ",
                                      internal::describe_leaves(*element)));
     }
-    layer.add_to(moments, element->tensor());
+    const Tensor& tensor = element->tensor();
+    if (tensor.dim() == 1 && layer.has_axes() && !layer.built() && !is_of_known_size(dataset)) {
+      layer.refuse_batch_of_numbers();
+    }
+    layer.add_to(moments, tensor);
   }
   layer.finish(moments);
 }

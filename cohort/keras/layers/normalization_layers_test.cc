@@ -2,6 +2,7 @@
 // TensorFlow's.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -295,6 +296,57 @@ TEST(Normalization, KeepsTheNumbersThatItWasGiven) {
   EXPECT_THAT(elements(layer(numbers({7}, {1, 1}))), ElementsAre(2));
 }
 
+// As in Keras 2.15: examples that are not batched have features of their own along their one axis.
+TEST(Normalization, LearnsFromVectorsThatAreNotBatched) {
+  const Tensor rows = numbers({1, 2, 3, 8, 5, 2, 7, 0, 9, 4}, {5, 2});
+  const auto vectors = data::Dataset::from_tensor_slices(rows);
+  const auto labelled = data::Dataset::from_tensor_slices(
+      Structure::make_dict({{"x", rows}, {"y", at::ones({5, 1})}}));
+  for (const data::Dataset& dataset :
+       {vectors, vectors.shuffle(5), vectors.map([](const Tensor& x) { return x; }),
+        labelled.map([](const Structure& element) { return element["x"]; })}) {
+    const Normalization layer;
+    layer.adapt(dataset);
+    EXPECT_THAT(elements(layer.get_weights()[0]), Pointwise(DoubleNear(1e-6), {5.0, 3.2}));
+    EXPECT_THAT(elements(layer.get_weights()[1]), Pointwise(DoubleNear(1e-5), {8.0, 7.36}));
+    EXPECT_EQ(layer.get_weights()[2].item<int64_t>(), 5);
+    // One example, and a batch of them.
+    EXPECT_THAT(elements(layer(numbers({5, 3.2}))), Each(DoubleNear(0, 1e-6)));
+    EXPECT_THAT(layer(rows).sizes(), ElementsAre(5, 2));
+    EXPECT_NEAR(layer(rows).mean().item<double>(), 0, 1e-6);
+    const Sequential model({layer, Dense(1)});
+    EXPECT_THAT(model(rows).sizes(), ElementsAre(5, 1));
+  }
+}
+
+TEST(Normalization, TakesExamplesOfRankOneByGivenNumbers) {
+  const Normalization each({.mean = numbers({1, 2}), .variance = numbers({4, 9})});
+  EXPECT_THAT(elements(each(numbers({3, 5}))), ElementsAre(1, 1));
+  EXPECT_THAT(elements(each(numbers({3, 5, 1, 2}, {2, 2}))), ElementsAre(1, 1, 0, 0));
+  const Normalization one({.mean = at::scalar_tensor(3), .variance = at::scalar_tensor(4)});
+  EXPECT_THAT(elements(one(numbers({1, 3, 5}))), ElementsAre(-1, 0, 1));
+  // One mean of each column, for all rows.
+  const Normalization grid({.axis = {1, 2}, .mean = numbers({1, 2}), .variance = numbers({1})});
+  EXPECT_THAT(elements(grid(numbers({1, 2, 3, 4}, {1, 2, 2}))), ElementsAre(0, 0, 2, 2));
+}
+
+TEST(Normalization, OneMeanForAllNumbersFitsAnyRank) {
+  const Normalization all({.axis = {}});
+  all.adapt(numbers({1, 2, 3, 4, 5}));
+  EXPECT_THAT(elements(all(numbers({1, 2, 3}))),
+              Pointwise(DoubleNear(1e-5), {-std::sqrt(2), -std::sqrt(0.5), 0}));
+  EXPECT_THAT(elements(all(numbers({3, 3}, {1, 2}))), ElementsAre(0, 0));
+  // Numbers one by one, and in batches of different sizes.
+  const auto scalars = data::Dataset::from_tensor_slices(numbers({1, 2, 3, 4, 5}));
+  for (const data::Dataset& dataset : {scalars, scalars.batch(2)}) {
+    const Normalization streamed({.axis = {}});
+    streamed.adapt(dataset);
+    EXPECT_NEAR(streamed.get_weights()[0].item<double>(), 3, 1e-6);
+    EXPECT_NEAR(streamed.get_weights()[1].item<double>(), 2, 1e-6);
+    EXPECT_EQ(streamed.get_weights()[2].item<int64_t>(), 5);
+  }
+}
+
 TEST(Normalization, IsPartOfACheckpoint) {
   const internal::TemporaryFolder folder;
   const Normalization saved;
@@ -308,6 +360,39 @@ TEST(Normalization, IsPartOfACheckpoint) {
 TEST(Normalization, RefusesWhatIsWrong) {
   EXPECT_THAT(thrown<InvalidArgumentError>([] { Normalization({.mean = numbers({3})}); }),
               HasSubstr("no variance"));
+  const auto given_error = [](Tensor mean, Tensor variance, const Tensor& input) {
+    return thrown<InvalidArgumentError>([&] {
+      Normalization({.mean = std::move(mean), .variance = std::move(variance), .name = "n"})(input);
+    });
+  };
+  EXPECT_THAT(given_error(numbers({3}), numbers({-4}), at::ones({1, 1})), HasSubstr("below 0"));
+  EXPECT_THAT(given_error(numbers({}), numbers({}), at::ones({1, 1})), HasSubstr("mean is"));
+  EXPECT_THAT(given_error(numbers({1, 2}), numbers({1, 2}), at::ones({1, 3})),
+              AllOf(HasSubstr("'n'"), HasSubstr("mean is float32 [2]"), HasSubstr("[3]")));
+  // As Keras: which axis of a batch of numbers is to have a mean of its own?
+  const auto scalars = data::Dataset::from_tensor_slices(numbers({1, 2, 3}));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
+                Normalization().adapt(numbers({1, 2, 3}));
+              }),
+              HasSubstr(".axis = {}"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { Normalization().adapt(scalars.batch(2)); }),
+              HasSubstr(".axis = {}"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { Normalization().adapt(scalars); }),
+              HasSubstr(".axis = {}"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
+                Normalization({.axis = {-1, 1}})(at::ones({2, 3}));
+              }),
+              HasSubstr("twice"));
+  const Normalization three;
+  three.adapt(at::ones({2, 3}));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                three.adapt(at::ones({2, 4}));
+              }),
+              HasSubstr("3 features along axis 1"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                three(at::ones({2, 4}));
+              }),
+              HasSubstr("whose last dimension is 3"));
   const Normalization given({.mean = numbers({3}), .variance = numbers({4}), .name = "given"});
   EXPECT_THAT(thrown<FailedPreconditionError>([&] {
                 given.adapt(at::ones({2, 2}));

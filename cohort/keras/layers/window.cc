@@ -42,6 +42,17 @@ void check_positive(const keras::layers::Size2D& size, std::string_view layer,
   }
 }
 
+void check_strides_or_dilation(const keras::layers::Size2D& strides,
+                               const keras::layers::Size2D& dilation, std::string_view layer) {
+  if (std::max(strides.height, strides.width) == 1 ||
+      std::max(dilation.height, dilation.width) == 1) {
+    return;
+  }
+  throw InvalidArgumentError(str(layer, ": strides is (", strides.height, ", ", strides.width,
+                                 ") and dilation_rate (", dilation.height, ", ", dilation.width,
+                                 "); only one of them may be above 1"));
+}
+
 keras::layers::Size2D reach(const Window& window) {
   return {(window.size.height - 1) * window.dilation.height + 1,
           (window.size.width - 1) * window.dilation.width + 1};

@@ -33,6 +33,10 @@ Padding parse_padding(std::string_view name, std::string_view layer);
 void check_positive(const keras::layers::Size2D& size, std::string_view layer,
                     std::string_view option);
 
+// Errors: InvalidArgument (both have gaps; Keras refuses that, and so its models have none).
+void check_strides_or_dilation(const keras::layers::Size2D& strides,
+                               const keras::layers::Size2D& dilation, std::string_view layer);
+
 struct Window {
   keras::layers::Size2D size;
   keras::layers::Size2D strides;

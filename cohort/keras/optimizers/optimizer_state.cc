@@ -171,12 +171,15 @@ double OptimizerState::learning_rate() {
   return learning_rate_at(iterations().value().item<int64_t>());
 }
 
+void OptimizerState::check_rate_can_be_set() const {
+  if (schedule_ == nullptr) return;
+  throw FailedPreconditionError(str("optimizer '", name_,
+                                    "' follows a learning rate schedule, so the rate cannot be "
+                                    "set; make it with a number"));
+}
+
 void OptimizerState::set_learning_rate(double learning_rate) {
-  if (schedule_ != nullptr) {
-    throw FailedPreconditionError(str("optimizer '", name_,
-                                      "' follows a learning rate schedule, so the rate cannot be "
-                                      "set; make it with a number"));
-  }
+  check_rate_can_be_set();
   learning_rate_.set(learning_rate);
 }
 

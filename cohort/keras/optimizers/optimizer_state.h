@@ -40,6 +40,8 @@ class OptimizerState final : public train::Trackable, public SavedKind {
 
   const Variable& iterations();
   double learning_rate();
+  // Errors: FailedPrecondition (a schedule decides the rate).
+  void check_rate_can_be_set() const;
   void set_learning_rate(double learning_rate);
   std::vector<Variable> variables();
   const std::string& name() const { return name_; }

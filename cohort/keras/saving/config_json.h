@@ -23,8 +23,14 @@ inline const Json& json_of(const keras::Config& config) { return config.data().j
 // What Keras writes of an object: {"module": .., "class_name": .., "config": ..}.
 keras::Config serialized(std::string_view module, std::string_view class_name, Json config);
 
+// Levels of objects and lists that are written and read: a Sequential in another one counts three,
+// a Functional six. Hostile texts have as many as they like, and each takes some of the stack.
+inline constexpr int kMostConfigDepth = 200;
+// Errors: InvalidArgument "`where` ..." (deeper than that).
+void check_depth(const Json& json, const std::string& where);
+
 // As Python writes and reads JSON, with NaN, Infinity and -Infinity.
-// Errors: InvalidArgument "`where`: ..." (a text that is not UTF-8; says where).
+// Errors: InvalidArgument "`where`: ..." (a text that is not UTF-8; says where; as check_depth).
 std::string dump_config(const Json& json, const std::string& where);
 // For errors: of any text.
 std::string shown_json(const Json& json);

@@ -1,4 +1,5 @@
 // Configurations as text.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -124,9 +125,25 @@ class ConfigText {
   std::string text_;
 };
 
+// Whether it has more than `levels` levels.
+bool is_deeper_than(const Json& json, int levels) {
+  if (!json.is_structured()) return false;
+  if (levels == 0) return true;
+  return std::any_of(json.begin(), json.end(),
+                     [&](const Json& member) { return is_deeper_than(member, levels - 1); });
+}
+
 }  // namespace
 
+void check_depth(const Json& json, const std::string& where) {
+  if (!is_deeper_than(json, kMostConfigDepth)) return;
+  throw InvalidArgumentError(str(where, " has a configuration of more than ", kMostConfigDepth,
+                                 " levels, deeper than what is read again; nest fewer models "
+                                 "within each other: each takes three levels or more"));
+}
+
 std::string dump_config(const Json& json, const std::string& where) {
+  check_depth(json, where);
   ConfigText text(where);
   text.append(json, "");
   return text.take();
@@ -137,8 +154,7 @@ std::string shown_json(const Json& json) {
 }
 
 Json parse_config(std::string_view text, const std::string& where) {
-  constexpr int kMaxDepth = 200;  // nested models count some six levels each
-  const JsonLimits limits{.source = where, .bytes = kMostConfigBytes, .depth = kMaxDepth};
+  const JsonLimits limits{.source = where, .bytes = kMostConfigBytes, .depth = kMostConfigDepth};
   NonFiniteWords words(text);
   Json json = parse_json(words.text(), limits);
   words.restore(json);

@@ -111,6 +111,41 @@ TEST(HostileConfig, RowsOfUnlikeLengths) {
       AllOf(HasSubstr("'mean'"), HasSubstr("unlike lengths")));
 }
 
+Sequential nested(int levels) {
+  Sequential model({layers::Dense(1)});
+  for (int i = 1; i < levels; ++i) model = Sequential({model, layers::Activation("linear")});
+  return model;
+}
+
+// What is saved can be read: what is nested deeper than that is refused before anything is written.
+TEST(HostileConfig, ModelsNestedTooDeepAreNotSaved) {
+  const Tensor x = numbers({1, 2}, {1, 2});
+  const internal::TemporaryFolder folder;
+  const Sequential deep = nested(60);
+  const Tensor y = deep(x);
+  deep.save(folder / "deep");
+  EXPECT_TRUE(models::load_model(folder / "deep")(x).equal(y));
+
+  const Sequential deeper = nested(70);
+  deeper(x);
+  const auto too_deep =
+      AllOf(HasSubstr(deeper.name()), HasSubstr("200 levels"), HasSubstr("nest fewer models"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { deeper.save(folder / "deeper"); }), too_deep);
+  EXPECT_FALSE(std::filesystem::exists(folder / "deeper"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { deeper.to_json(); }), too_deep);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { models::clone_model(deeper); }), too_deep);
+  deeper.compile({.optimizer = "sgd", .loss = "mse"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                deeper.fit(
+                    x, x.slice(1, 0, 1),
+                    {.verbose = 0, .callbacks = {callbacks::ModelCheckpoint(folder / "each")}});
+              }),
+              too_deep);
+  // Weights alone have no configuration.
+  deeper.save_weights(folder / "weights");
+  deeper.load_weights(folder / "weights");
+}
+
 TEST(HostileConfig, CountsOfMetrics) {
   constexpr int64_t kMany = int64_t{1} << 50;
   const auto refused = [](const auto& make) { return thrown<InvalidArgumentError>(make); };

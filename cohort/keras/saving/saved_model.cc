@@ -34,6 +34,7 @@ Json architecture(const keras::Model& model) {
   json.erase("registered_name");
   json["keras_version"] = "2.15.0";
   json["backend"] = "tensorflow";
+  check_depth(json, str("model ", quoted(model.name())));
   return json;
 }
 
@@ -164,6 +165,7 @@ void ModelSaver::save(const std::string& path) {
   }
   Json json = architecture(*model_of(model_));
   add_compile_config(model_, warned_, json);
+  check_depth(json, str("model ", quoted(model_.name())));  // ahead of its weights
   CheckpointImpl& checkpoint = checkpoint_.impl();
   SaveJob job;
   job.begin = [&] {
@@ -207,6 +209,10 @@ struct ModelFile {
 
 ModelFile read_model_file(const std::string& path, FileSystem& files) {
   const std::string file = join_path(path, kModelFile);
+  if (base_name(path) == kModelFile && files.exists(path)) {
+    throw NotFoundError(str(quoted(path), " is the file of the model in ",
+                            quoted(parent_directory(path)), ": pass that directory"));
+  }
   if (!files.exists(file)) {
     throw NotFoundError(str("there is no model in ", quoted(path), ": ", kModelFile,
                             " is missing; ModelHandle::save writes one (of weights alone make the "

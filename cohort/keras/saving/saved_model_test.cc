@@ -353,6 +353,10 @@ TEST(SavedModel, WhereThereIsNoneTheErrorSaysWhatWouldBe) {
   SimulatedFileSystem files;
   EXPECT_THAT(thrown<NotFoundError>([&] { load_model("nowhere", {}, files); }),
               AllOf(HasSubstr("'nowhere'"), HasSubstr("model.json")));
+  files.make_directories("model");
+  files.set_content("model/model.json", "{}");
+  EXPECT_THAT(thrown<NotFoundError>([&] { load_model("model/model.json", {}, files); }),
+              HasSubstr("'model': pass that directory"));
 }
 
 }  // namespace

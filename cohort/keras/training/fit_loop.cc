@@ -11,6 +11,7 @@
 #include "cohort/core/error_context.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/callbacks/log_check.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
@@ -210,6 +211,7 @@ keras::History FitLoop::train_epochs() {
   interrupts_.emplace(core_);
   keras::History history;
   FitProgress& progress = *state_.progress;
+  check_log_reads(/*before_first_step=*/true);
   callbacks_.on_train_begin();
   Logs logs;
   EpochEnd end = EpochEnd::kComplete;
@@ -259,7 +261,10 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
     ahead_ = loop_.ahead();
     progress.step = told + ahead_;
     // Refuses names of metrics that steps have made, before the epoch is lost.
-    if (std::exchange(is_first, false)) training_.metrics(*model_);
+    if (std::exchange(is_first, false)) {
+      training_.metrics(*model_);
+      if (!std::exchange(checked_reads_, true)) check_log_reads(/*before_first_step=*/false);
+    }
     logs.forget();
     callbacks_.on_train_batch_end(told - 1, logs);
     if (interrupts_->any()) end_interrupted();
@@ -274,6 +279,28 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
     end = EpochEnd::kNoData;
   }
   return end;
+}
+
+void FitLoop::check_log_reads(bool before_first_step) {
+  const auto find_missing = [&] {
+    KnownLogs known{
+        .validates = validation_.has_value(),
+        .validates_first_epoch = options_.validation_freq.is_due(options_.initial_epoch)};
+    if (!before_first_step) {
+      known.metrics.emplace();
+      for (const NamedMetric& one : training_.metrics(*model_)) {
+        known.metrics->push_back(one.log_name);
+      }
+    }
+    return missing_logs(callbacks_, known);
+  };
+  std::vector<MissingLog> missing = find_missing();
+  if (missing.empty()) return;
+  if (!before_first_step) {  // the step that makes metrics may be under way
+    settle();
+    missing = find_missing();
+  }
+  say_missing_logs(missing);
 }
 
 void FitLoop::settle() {

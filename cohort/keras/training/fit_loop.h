@@ -67,6 +67,8 @@ class FitLoop {
   // Whether there is data for another epoch. Warns, or throws, if not.
   bool has_data();
   EpochEnd train_epoch();
+  // Says which numbers callbacks look for and will not find, as far as that is known.
+  void check_log_reads(bool before_first_step);
   keras::Logs finish_epoch();
   // Of an epoch whose validation Ctrl-C has ended. Callbacks may miss its numbers: what they throw is logged,
   // and fit ends as after Ctrl-C in a step.
@@ -91,6 +93,7 @@ class FitLoop {
   bool begins_anew_ = true;    // each epoch, at the beginning of the data
   int64_t ahead_ = 0;          // steps that progress counts, and of which callbacks do not know yet
   bool trained_ = false;
+  bool checked_reads_ = false;                   // those of callbacks, after the first step
   bool validation_ended_early_ = false;          // by Ctrl-C
   std::optional<InterruptRequests> interrupts_;  // while it trains
   std::optional<Evaluation> validation_;
