@@ -8,6 +8,8 @@ namespace cohort::internal {
 
 // "0.4423"; "4.4230e-04" for what is small.
 std::string log_number(double value);
+// "4s".
+std::string whole_seconds(double seconds);
 // " 28ms/step", " 2s/epoch", " 512us/step".
 std::string time_per(double seconds, const char* unit);
 // "3s", "1:02", "1:01:05".
