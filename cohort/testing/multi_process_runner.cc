@@ -204,7 +204,7 @@ class MultiProcessRunner::Impl {
     if (error) {
       const char* const folder = std::getenv("TMPDIR");
       throw NotFoundError(str("there is no folder for temporary files: TMPDIR is '",
-                              folder ? folder : "", "' (", error.message(),
+                              folder ? folder : "", "' (", internal::errno_text(error.value()),
                               "). Set it to a folder that is there, or set "
                               "MultiProcessOptions.log_directory"));
     }

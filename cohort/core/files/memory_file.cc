@@ -17,7 +17,7 @@ namespace {
 
 [[noreturn]] void throw_no_memory(const std::string& name, int error) {
   throw ResourceExhaustedError(
-      str("cannot keep ", quoted(name), " in memory: ", std::strerror(error)));
+      str("cannot keep ", quoted(name), " in memory: ", errno_text(error)));
 }
 
 }  // namespace
