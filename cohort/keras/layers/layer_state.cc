@@ -13,6 +13,7 @@
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/layers/lookup/lookup_state.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 
 namespace cohort::internal {
@@ -316,6 +317,8 @@ std::string LayerState::why_no_weights() const {
 
 bool LayerState::awaits_weights() const {
   if (build_once.done() || !weights.empty()) return false;
+  // What a lookup layer learns is no weight to Keras's count_params, and is there without a build.
+  if (dynamic_cast<const VocabularyKeeper*>(&layer) != nullptr) return false;
   return children.empty() || std::any_of(children.begin(), children.end(), [](const auto& child) {
            return child.layer->state_->awaits_weights();
          });
