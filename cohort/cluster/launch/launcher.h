@@ -20,9 +20,9 @@ struct TaskOutput {
   bool colored = false;
 };
 
-// What the system counts where the tasks run; by default nothing.
+// The processes that the system ends for want of memory where the tasks run; by default nothing is known.
 struct MemoryKills {
-  std::function<std::optional<int64_t>()> count = {};  // of processes ended for want of memory, ever
+  std::function<std::optional<int64_t>()> count = {};  // of processes it has ended, ever
   std::optional<int64_t> limit_bytes = std::nullopt;
 };
 

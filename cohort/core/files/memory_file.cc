@@ -32,7 +32,7 @@ MemoryFile::MemoryFile(const std::string& name, const std::string& bytes)
   }
   constexpr int kNoChanges = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
   if (::fcntl(fd_.get(), F_ADD_SEALS, kNoChanges) != 0) throw_no_memory(name, errno);
-  // By the number, since "self" is another process to each reader.
+  // The number is needed: "self" is another process to each reader.
   path_ = str("/proc/", ::getpid(), "/fd/", fd_.get());
 }
 
