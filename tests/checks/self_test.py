@@ -7,10 +7,12 @@ from pathlib import Path
 
 import clocks
 import code_loading
+import declarations
 import examples_in_comments
 import exports
 import includes
 import layers
+import reference
 import strategy_names
 import torch_diff
 import waits
@@ -158,6 +160,30 @@ class PlantedOffences(unittest.TestCase):
             self.assert_offence(exports.check(found, set(), {f"_ZN6cohort1{hidden}Ev"}), hidden,
                                 "COHORT_API")
         self.assert_offence(exports.check(found, {"_ZN6cohort1kEv"}, set()), "k", "no installed")
+        self.assertEqual(found.names, {"f"})
+        self.assert_offence(exports.check_reference(found.names, "`void off()`"), "f", "reference.md")
+        self.assertEqual(exports.check_reference(found.names, "`void f()`"), [])
+
+    def test_header_without_a_section_of_the_reference(self):
+        self.write("cohort/cohort.h", '#include "cohort/core/a.h"\n#include "cohort/core/b.h"\n')
+        self.write("cohort/core/b.h", "namespace cohort::internal {\nvoid f();\n}\n")
+        self.write("cohort/core/a.h", "namespace cohort {\nclass Later;\n}  // namespace cohort\n")
+        self.assertEqual(list(reference.left_out(self.root)), [])
+        self.write("cohort/core/a.h", "namespace cohort {\nvoid f();\n}  // namespace cohort\n")
+        self.assertEqual(list(reference.left_out(self.root)), ["cohort/core/a.h"])
+
+    def test_declarations(self):
+        text = ("namespace cohort {\n// What it does.\ntemplate <class T>\nrequires(A<T> && b<T>()) "
+                "std::vector<T>\n    f(T a,  // one\n      int b = {1})\nconst {\n  return {};\n}\n"
+                "struct A {\n  int64_t a = 1'000;  // many\n  std::function<int(int)> g = {};\n};\n"
+                "}  // namespace cohort\n")
+        (_, members), = declarations.public_namespaces(text)[1:]
+        self.assertEqual(declarations.function(members[0].head),
+                         ("std::vector<T>", "f", "T a, int b = {1}", "const"))
+        self.assertEqual(members[0].comment, ["What it does."])
+        self.assertEqual(declarations.type_name(members[1].head), ("struct", "A"))
+        self.assertEqual([(field.head, field.note) for field in declarations.scan(members[1].body)],
+                         [("int64_t a = 1'000", "many"), ("std::function<int(int)> g = {}", "")])
 
     def test_comments_and_similar_names_are_no_offence(self):
         self.write("cohort/core/a.cc",
