@@ -40,5 +40,7 @@ extern double total;
   const auto train = [](auto&&...) {};                                     \
   const auto use = train;                                                  \
   const auto evaluate = train;                                             \
-  const auto train_step = [](const Structure&) { return in_examples::x; }; \
+  const auto train_step = [](const ::cohort::Structure&) {              \
+    return ::cohort::in_examples::x;                                       \
+  };                                                                       \
   const auto predict = train_step;
