@@ -12,6 +12,7 @@ import examples_in_comments
 import exports
 import includes
 import layers
+import programs_in_docs
 import reference
 import strategy_names
 import torch_diff
@@ -209,6 +210,19 @@ class PlantedOffences(unittest.TestCase):
         offences, sources = examples_in_comments.collect(self.root, {})
         self.assert_offence(offences, "cohort/core/a.h:1", "brackets")
         self.assertEqual(sources, [])
+
+    def test_parts_of_a_page(self):
+        page = ("```cpp\n#include <cohort/cohort.h>\nnamespace tf = cohort;\n```\n"
+                "<!-- given: #include <map>\nint later; -->\n```cpp\nf(...);\n...\n```\n"
+                "<!-- continues -->\n```cpp\ng();\n```\n```cpp\nint main() {}\n```\n")
+        self.write("docs/a.md", page)
+        (name, program), (_, part) = programs_in_docs.collect(self.root)
+        self.assertEqual((name, program), ("docs/a.md:16", '#line 16 "docs/a.md"\nint main() {}\n'))
+        self.assertEqual(part.count("#include <map>"), 1)
+        *_, last = part.split("int part_")
+        for words in ("namespace tf = cohort;", "int later;", "\n;\n", '#line 13 "docs/a.md"\ng();'):
+            self.assertIn(words, last)
+        self.assertEqual(last.count("{"), last.count("}"))
 
     def test_header_that_is_left_out_but_gone(self):
         self.write("cohort/cohort.h", "")
