@@ -26,7 +26,7 @@ extern data::DatasetIterator iterator;
 extern distribute::MirroredStrategy strategy;
 extern distribute::DistributedDataset dist_dataset;
 extern distribute::PerReplica<Structure> batch;
-extern Variable weight, variable;
+extern Variable weight, bias, variable;
 extern keras::Sequential model;
 extern keras::optimizers::Adam optimizer;
 extern GradientTape tape;
