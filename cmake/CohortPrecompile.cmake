@@ -1,5 +1,6 @@
 # cohort_precompile_headers(TARGET ...): compiles <cohort/cohort.h> once for each of these targets of
-# yours, instead of once for each of its sources. Worth it from the second source on.
+# yours, instead of once for each of its sources. That takes as long as some three sources and pays
+# from about four on, or where sources are compiled again and again.
 #
 #   find_package(cohort REQUIRED)
 #   add_executable(train train.cc model.cc)

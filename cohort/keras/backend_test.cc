@@ -50,6 +50,8 @@ TEST(Zip, PairsListsOfOneLength) {
   const auto pairs = zip(std::vector<int>{1, 2}, std::vector<std::string>{"a", "b"});
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[1], std::make_pair(2, std::string("b")));
+  const std::string last = "b";
+  EXPECT_EQ(zip(std::vector<int>{1, 2}, {std::string("a"), last}), pairs);
   EXPECT_THAT(thrown<InvalidArgumentError>([] { zip(std::vector<int>{1}, std::vector<int>{}); }),
               HasSubstr("1 and 0"));
 }

@@ -1,8 +1,10 @@
 // Python's zip for two lists of the same length.
 //
 //   optimizer.apply_gradients(zip(gradients, model.trainable_variables()));
+//   optimizer.apply_gradients(zip(gradients, {weight, bias}));
 #pragma once
 
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,11 @@ std::vector<std::pair<A, B>> zip(const std::vector<A>& a, const std::vector<B>& 
   pairs.reserve(a.size());
   for (size_t i = 0; i < a.size(); ++i) pairs.emplace_back(a[i], b[i]);
   return pairs;
+}
+// The second list may stand in braces.
+template <class A, class B>
+std::vector<std::pair<A, B>> zip(const std::vector<A>& a, std::initializer_list<B> b) {
+  return zip(a, std::vector<B>(b));
 }
 
 }  // namespace cohort

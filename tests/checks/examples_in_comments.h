@@ -26,7 +26,7 @@ extern data::DatasetIterator iterator;
 extern distribute::MirroredStrategy strategy;
 extern distribute::DistributedDataset dist_dataset;
 extern distribute::PerReplica<Structure> batch;
-extern Variable weight, variable;
+extern Variable weight, bias, variable;
 extern keras::Sequential model;
 extern keras::optimizers::Adam optimizer;
 extern GradientTape tape;
@@ -40,5 +40,7 @@ extern double total;
   const auto train = [](auto&&...) {};                                     \
   const auto use = train;                                                  \
   const auto evaluate = train;                                             \
-  const auto train_step = [](const Structure&) { return in_examples::x; }; \
+  const auto train_step = [](const ::cohort::Structure&) {              \
+    return ::cohort::in_examples::x;                                       \
+  };                                                                       \
   const auto predict = train_step;

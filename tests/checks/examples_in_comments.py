@@ -133,8 +133,11 @@ def collect(root, special):
 
 
 def compiler_command(compile_commands):
-    """How the programs in examples/ are compiled, up to the name of the source."""
-    for entry in json.loads(compile_commands.read_text()):
+    """How the programs in examples/ are compiled, up to the name of the source: if there are any, those
+    with the precompiled header."""
+    entries = json.loads(compile_commands.read_text())
+    entries.sort(key=lambda entry: "-include" not in entry["command"])
+    for entry in entries:
         if "/examples/" in entry["file"] and " -c " in entry["command"]:
             words = entry["command"].split()
             start = next(i for i, word in enumerate(words) if re.search(r"(\+\+|g\+\+-\d+)$", word))

@@ -2,7 +2,8 @@
 
 clang lists the declarations. A function or a class's member that is declared there and defined in
 the library must be exported; in a namespace `internal...` only what the headers' own code calls.
-And what is exported must be declared there.
+And what is exported must be declared there. docs/reference.md names every class, enum and function that a
+namespace of theirs declares.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import sys
 
 import tree
 
+REFERENCE = "docs/reference.md"
+NAMED = ("CXXRecordDecl", "ClassTemplateDecl", "EnumDecl", "FunctionDecl", "FunctionTemplateDecl")
 METHODS = ("CXXMethodDecl", "CXXConstructorDecl", "CXXDestructorDecl", "CXXConversionDecl")
 
 
@@ -33,10 +36,10 @@ def defined_there(node):
 
 class Declarations:
     """What the installed headers declare. declared: {mangled name: text}, required: those of them
-    that a program may refer to."""
+    that a program may refer to. names: those of classes, enums and functions."""
 
     def __init__(self, ast):
-        self.declared, self.required = {}, set()
+        self.declared, self.required, self.names = {}, set(), set()
         self._referred = set()
         self._file, self._line = "", 0
         for node in ast:
@@ -59,6 +62,10 @@ class Declarations:
     def _visit(self, node, internal, in_class):
         for child in node.get("inner", []):
             kind = child["kind"]
+            if (kind in NAMED and not internal and not in_class
+                    and (kind != "CXXRecordDecl" or child.get("completeDefinition"))
+                    and re.fullmatch(r"(?!operator\b)\w+", child.get("name", ""))):
+                self.names.add(child["name"])
             if kind == "NamespaceDecl":
                 self._visit(child, internal or child.get("name", "").startswith("internal"), False)
             elif kind == "CXXRecordDecl":
@@ -96,6 +103,12 @@ def check(declarations, exported, hidden):
     return offences
 
 
+def check_reference(names, text):
+    words = set(re.findall(r"\w+", text))
+    return [f"{name} is public, but {REFERENCE} does not name it: give its header a section in "
+            "tests/checks/reference.py" for name in sorted(names - words)]
+
+
 def functions(library, kinds, *options):
     """Functions of namespace cohort in the library, none of them a thunk or made of a template."""
     listing = subprocess.run(["nm", "--defined-only", *options, library], capture_output=True,
@@ -126,7 +139,8 @@ def main():
     exported = functions(arguments.library, "T", "--dynamic")
     hidden = functions(arguments.library, "t")
     print(f"{len(declarations.declared)} declared, {len(exported)} exported, {len(hidden)} hidden")
-    return tree.report(check(declarations, exported, hidden))
+    unnamed = check_reference(declarations.names, (tree.ROOT / REFERENCE).read_text())
+    return tree.report(check(declarations, exported, hidden) + unnamed)
 
 
 if __name__ == "__main__":

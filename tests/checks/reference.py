@@ -1,7 +1,8 @@
-"""docs/reference.md says what constructors and options the headers have. --write makes it so.
+"""docs/reference.md says what constructors, options and functions the headers have. --write makes it so.
 
-The page lists the classes of the headers below with their constructors, and every struct of options
-with its fields in the order in which C++ wants them. Nothing on it is written by hand.
+The page lists the classes of the headers below with their constructors and functions, every struct of
+options with its fields in the order in which C++ wants them, and what the functions return. Nothing on it
+is written by hand. Each public header that declares something for programs has its section.
 """
 
 import re
@@ -9,14 +10,19 @@ import sys
 import textwrap
 from pathlib import Path
 
+import declarations
+import includes
 import tree
 
 PAGE = "docs/reference.md"
-INTRO = """# Constructors and options
+INTRO = """# Reference
 
-What can be said about layers, losses, metrics, optimizers and the calls of training, in the order in which C++
-wants it: `layers::Conv2D(32, 3, {.strides = 2, .activation = "relu"})`. Fields may be left out, but not change
-places. The test run compares this page with the headers (`tests/checks/reference.py --write` makes it anew).
+Everything that `<cohort/cohort.h>` offers: what can be said about layers, losses, metrics, optimizers and the calls of
+training, in the order in which C++ wants it (`layers::Conv2D(32, 3, {.strides = 2, .activation = "relu"})`: fields may
+be left out, but not change places; the type of what is in braces is named beside it), and each class's functions with
+what they return. Types stand without `std::`, `const` and `&`. An `Operand` is a tensor, a variable or a number. The
+test run compares this page with the headers (`tests/checks/reference.py --write` makes it anew) and fails where a
+public header or name is missing here.
 """
 # Title, namespace, headers below cohort/ in this order.
 SECTIONS = [
@@ -31,48 +37,96 @@ SECTIONS = [
         "keras/layers/activation_layers.h",
         "keras/layers/lambda.h", "keras/layers/merging.h", "keras/layers/dot.h", "keras/layers/reshaping.h",
         "keras/layers/string_lookup.h", "keras/layers/integer_lookup.h",
-        "keras/layers/text_vectorization.h"]),
-    ("A layer of your own", "keras::layers", ["keras/layers/layer.h"]),
+        "keras/layers/text_vectorization.h", "keras/layers/lookup/adapt_options.h",
+        "keras/layers/lookup/vocabulary.h", "keras/layers/window.h", "keras/layers/layer_handle.h"]),
+    ("Activations", "keras::activations", ["keras/activations.h"]),
+    ("Initializers", "keras::initializers", ["keras/initializers.h"]),
+    ("Regularizers", "keras::regularizers", ["keras/regularizers.h"]),
+    ("A layer of your own", "keras::layers", ["keras/layers/layer.h", "keras/list.h"]),
     ("Models", "keras", ["keras/layers/symbolic.h", "keras/sequential.h", "keras/functional.h",
-                         "keras/model.h", "keras/torch_model.h"]),
+                         "keras/model.h", "keras/torch_model.h", "keras/models.h", "keras/config.h"]),
     ("compile, fit, evaluate, predict", "keras", [
-        "keras/training/compile_options.h", "keras/training/fit_options.h"]),
+        "keras/training/compile_options.h", "keras/training/fit_options.h", "keras/training/data.h",
+        "keras/training/logs.h", "keras/training/per_output.h"]),
     ("Losses", "keras::losses", [
         "keras/losses/crossentropy.h", "keras/losses/regression.h", "keras/losses/hinges.h",
-        "keras/losses/divergences.h"]),
+        "keras/losses/divergences.h", "keras/losses/loss.h", "keras/losses/functions.h",
+        "keras/losses/get.h"]),
     ("Metrics", "keras::metrics", [
         "keras/metrics/mean.h", "keras/metrics/mean_tensor.h", "keras/metrics/accuracy.h",
         "keras/metrics/auc.h", "keras/metrics/best_threshold.h", "keras/metrics/confusion.h",
         "keras/metrics/iou.h", "keras/metrics/errors.h", "keras/metrics/prediction_metric.h",
-        "keras/metrics/custom_metric.h", "keras/metrics/metric.h"]),
+        "keras/metrics/custom_metric.h", "keras/metrics/metric.h", "keras/metrics/metric_result.h",
+        "keras/metrics/get.h"]),
     ("Optimizers", "keras::optimizers", [
         "keras/optimizers/optimizer.h", "keras/optimizers/optimizers.h"]),
+    ("A rule of an optimizer", "optim", ["optim/update_rule.h"]),
     ("Schedules", "keras::optimizers::schedules", ["optim/schedule.h", "optim/decays.h"]),
     ("Callbacks", "keras::callbacks", [
         "keras/callbacks/callback.h",
         "keras/callbacks/early_stopping.h", "keras/callbacks/model_checkpoint.h",
         "keras/callbacks/backup_and_restore.h", "keras/callbacks/tensor_board.h",
         "keras/callbacks/learning_rate.h", "keras/callbacks/csv_logger.h",
-        "keras/callbacks/terminate_on_nan.h", "keras/callbacks/lambda_callback.h"]),
+        "keras/callbacks/terminate_on_nan.h", "keras/callbacks/lambda_callback.h",
+        "keras/callbacks/progbar_logger.h", "keras/callbacks/save_freq.h"]),
+    ("Utilities and data of Keras", "keras", [
+        "keras/utils.h", "keras/backend.h", "keras/sidecar_evaluator.h", "keras/datasets/image_dataset.h",
+        "keras/datasets/mnist.h", "keras/datasets/fashion_mnist.h", "keras/datasets/synthetic_images.h"]),
+    ("Programs", "cohort", [
+        "core/run_program.h", "core/error.h", "core/errors.h", "core/interrupt.h", "core/logging.h",
+        "core/traceback.h", "core/memory.h", "core/monitoring.h", "core/device.h", "core/task_id.h"]),
+    ("The profiler", "profiler", ["core/profiler.h"]),
+    ("Tensors and elements", "cohort", [
+        "core/tensor.h", "core/string_tensor.h", "core/ragged_tensor.h", "core/structure.h",
+        "core/unpack.h", "core/leaf_type.h", "core/spec.h", "core/optional.h", "core/function_ref.h"]),
+    ("Operations", "cohort", [
+        "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
+        "ops/clip.h", "ops/indexed_slices.h", "keras/zip.h", "distribute/print.h"]),
+    ("Random numbers", "random", ["ops/random.h"]),
+    ("Lookup tables", "lookup", ["ops/lookup/static_hash_table.h", "ops/lookup/initializers.h"]),
     ("Variables, tapes, averages", "cohort", [
-        "distribute/variable_spec.h", "distribute/variable.h", "ops/gradient_tape.h", "distribute/nn.h"]),
+        "distribute/variable_spec.h", "distribute/variable.h", "distribute/variable_creator.h",
+        "distribute/variable_operators.h", "ops/gradient_tape.h", "distribute/nn.h"]),
     ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/csv_dataset.h",
-                          "data/record_dataset_options.h"]),
+                          "data/record_dataset_options.h", "data/tfrecord_dataset.h",
+                          "data/text_line_dataset.h", "data/fixed_length_record_dataset.h", "data/paths.h",
+                          "data/list_files.h", "data/generator.h", "data/torch_dataset.h", "data/window.h",
+                          "data/options.h", "data/auto_shard.h", "data/batch_sizes.h",
+                          "data/split_batches.h", "data/cardinality.h", "data/ragged_batch.h",
+                          "data/state.h", "data/iter.h"]),
+    ("Records and examples", "io", [
+        "data/records/tfrecord_writer.h", "data/records/example_builder.h", "data/parse_example.h"]),
     ("Strategies", "distribute", [
         "distribute/strategy.h", "distribute/replica_context.h", "distribute/distributed_dataset.h",
         "distribute/distributed_iterator.h",
         "distribute/mirrored_strategy.h", "distribute/one_device_strategy.h",
-        "distribute/central_storage_strategy.h", "distribute/multi_worker_mirrored_strategy.h"]),
-    ("Checkpoints", "train", ["train/checkpoint.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h"]),
+        "distribute/central_storage_strategy.h", "distribute/multi_worker_mirrored_strategy.h",
+        "collective/communication_options.h", "distribute/context.h", "distribute/values.h",
+        "distribute/input_context.h", "distribute/input_options.h", "distribute/input_workers.h",
+        "distribute/ordered_results.h", "distribute/function.h", "distribute/strategy_extended.h",
+        "distribute/regroup.h", "distribute/cross_device_ops.h", "distribute/all_reduce_ops.h",
+        "distribute/reduction_to_one_device.h", "distribute/legacy.h"]),
+    ("Parameter servers", "distribute", [
+        "parameter_server/parameter_server_strategy.h", "parameter_server/variables/partitioner.h", "parameter_server/variables/sharded_variable.h",
+        "parameter_server/variables/variable_placement.h",
+        "parameter_server/variables/embedding_lookup.h", "parameter_server/variables/cached_reads.h"]),
+    ("The coordinator", "distribute::coordinator", [
+        "parameter_server/coordinator/cluster_coordinator.h", "cluster/rpc/coordinator_errors.h"]),
+    ("Clusters", "distribute", [
+        "cluster/server.h", "cluster/coordination.h", "distribute/named_functions.h",
+        "cluster/security/credentials.h", "cluster/rpc/error_detail.h", "cluster/cluster_spec.h",
+        "distribute/preemption_checkpoint_handler.h", "distribute/termination_config.h"]),
+    ("Resolvers", "distribute::cluster_resolver", [
+        "cluster/cluster_resolver.h",
+        *(f"cluster/resolvers/{name}_cluster_resolver.h" for name in (
+            "default", "simple", "tf_config", "torchrun", "mpi", "slurm", "kubernetes", "gce", "union"))]),
+    ("Checkpoints", "train", ["train/checkpoint.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h",
+        "train/checkpoint_status.h", "train/checkpoints_iterator.h", "train/safetensors.h",
+        "train/tensor_slice.h", "train/save_group.h", "train/trackable.h"]),
+    ("Summaries", "summary", ["train/summary/summary_writer.h", "train/summary/summary.h"]),
 ]
 FIELD = re.compile(r"^  ([\w:<>, .*&()]+?) (\w+)(?: = (.+?)|\{(.*?)\})?;(?: +// (.*))?$")
 
-
-# Classes whose functions are listed, too.
-CALLS = ["Dataset", "DatasetIterator", "Strategy", "ReplicaContext", "Variable", "GradientTape",
-         "DistributedDataset", "DistributedIterator", "Layer", "Model", "ModelHandle", "Sequential",
-         "Metric", "PredictionMetric", "Optimizer", "Callback", "TextVectorization", "StringLookup",
-         "Normalization", "TorchModel", "Checkpoint", "CheckpointManager", "SummaryWriter"]
 
 # Functions for the library's own use.
 INTERNAL = ["begin", "checkpoint_children", "child_appeared", "components", "core", "describe", "end",
@@ -88,23 +142,22 @@ def joined(text):
 
 def structs(text):
     """(name, [(field, default, comment)]) of each struct that holds options."""
-    for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL):
-        if not name.endswith(("Options", "Functions")):
-            continue
-        fields, comment = [], []
-        for line in joined(body).split("\n"):
-            if line.startswith("  // "):
-                comment.append(line[5:])
-                continue
-            field = FIELD.match(line)
-            if field and "operator" not in line:
-                name_of, default, braced, words = field.groups()[1:]
-                fields.append((name_of, default or braced, words or " ".join(comment)))
-                comment = []
-            elif line.rstrip().endswith(";"):
-                sys.exit(f"{name}: cannot read {line!r}")
-        if fields:
-            yield name, fields
+    for _, members in declarations.public_namespaces(text):
+        for declaration in members:
+            kind, name = declarations.type_name(declaration.head) or ("", "")
+            if kind == "struct" and name.endswith(("Options", "Functions")) and declaration.body:
+                fields, comment = [], None
+                for member in declarations.scan(declaration.body):
+                    field = FIELD.match(f"  {member.head};")
+                    if field and "operator" not in member.head:
+                        name_of, default, braced = field.groups()[1:4]
+                        of_it = "" if member.comment is comment else " ".join(member.comment)
+                        fields.append((name_of, default or braced, member.note or of_it))
+                        comment = member.comment
+                    elif "operator" not in member.head:
+                        sys.exit(f"{name}: cannot read {member.head!r}")
+                if fields:
+                    yield name, fields
 
 
 def constructors(name, body):
@@ -121,61 +174,46 @@ def constructors(name, body):
                 break
             arguments += letter
         arguments = re.sub(r" // [^{]*?(?= \w+Options|$)", "", arguments)
-        internal = "impl)" in line or "internal" in arguments or "Node>" in arguments
+        internal = "impl)" in line or "= delete" in line or "internal" in arguments or "Node>" in arguments
         if not internal and not re.search(rf"\b{name}\s*&", arguments):
             yield arguments
 
 
-def bodies(text):
-    """{class: its body} of the public classes."""
-    pattern = r"^class COHORT_API (\w+)[^;{]*\{\n public:\n(.*?)^\};"
-    return dict(re.findall(pattern, text, re.MULTILINE | re.DOTALL))
-
-
 def classes(text):
     """(name, the comment above it, its constructors) of each public class that programs make."""
-    pattern = r"((?:^// [^\n]*\n)*)(?:^template [^\n]*\n)?^class COHORT_API (\w+)[^;{]*\{\n public:\n(.*?)^\};"
+    pattern = r"((?:^// [^\n]*\n)*)(?:^template [^\n]*\n)?^class (?:COHORT_API )?(\w+)[^;{<]*\{\n public:\n(.*?)^\};"
     for comment, name, body in re.findall(pattern, text, re.MULTILINE | re.DOTALL):
         made = list(constructors(name, body))
         if made:
             yield name, " ".join(line[3:] for line in comment.strip().split("\n") if line), made
 
 
-def until_closed(text):
-    """What stands before the parenthesis that ends the arguments."""
-    depth = 1
-    for i, letter in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if depth == 0:
-            return text[:i]
-    return text
+def grouped(listed):
+    """[(the comment above, [(what is declared, the comment behind it)])] of neighbours under one comment."""
+    groups = []
+    for declaration, shown in listed:
+        if not groups or groups[-1][0] is not declaration.comment:
+            groups.append((declaration.comment, []))
+        groups[-1][1].append((shown, declaration.note))
+    return groups
 
 
-def calls(name, body):
-    """[(the comment above, [call])] of the functions that a program calls or overrides."""
-    found, comment, group, hidden = [], [], [], False
-    for line in joined(body).split("\n"):
-        if re.match(r" (private|protected|public):", line):
-            hidden = "private" in line
-        elif line.startswith("  // "):
-            if group:
-                found.append((comment, group))
-                comment, group = [], []
-            comment += [line[5:]] * (not line.startswith("  // ----"))
+def callable_ones(members, name=""):
+    """[(declaration, text of the call)] of the functions that a program calls or overrides."""
+    found, hidden = [], False
+    for member in members:
+        if member.body is None and member.head in ("public:", "private:", "protected:"):
+            hidden = member.head == "private:"
+        elif declarations.type_name(member.head) and "(" not in member.head:
             continue
-        line = re.sub(r"^  requires\(.*?\) (?=\w+ \w+\()", "  ", line)
-        if match := re.match(r"  (?! )(?:(?:explicit|static|virtual|inline) )*[\w:<>, *&]*?[ &*](\w+)\(",
-                               line):
-            call = match.group(1)
-            if (call == name or call in INTERNAL or call.endswith("_erased") or hidden
-                    or "= delete" in line):
-                comment = comment if group else []
+        elif (function := declarations.function(member.head)) and not hidden:
+            own = function.name in INTERNAL or function.name.endswith("_erased")
+            if (own or function.name.strip("~") == name or " = delete" in " " + function.rest
+                    or "override" in function.rest
+                    or " ".join(member.comment).startswith("For the library's own use")):
                 continue
-            group.append(f"{call}({until_closed(line[match.end():])})")
-        elif not line.strip() or line.startswith("  }"):
-            found += [(comment, group)] * bool(group)
-            comment, group = [], []
-    return found + ([(comment, group)] if group else [])
+            found.append((member, f"{function.result} {function.name}({function.arguments})"))
+    return found
 
 
 def first_sentence(words):
@@ -184,24 +222,82 @@ def first_sentence(words):
     return "" if said.startswith(("Errors", "See ", "Thread safety")) else said
 
 
-def index_of(name, body, known, listed):
-    """The lines that list the functions of a class, with what they take."""
+def index_of(calls, known, listed):
+    """The lines that list functions, with what they take and return."""
     lines = []
-    for comment, group in calls(name, body):
+    for comment, group in grouped(calls):
         shown, told = [], []
-        for call in group:
+        for call, note in group:
             for options, fields in known.items():
-                taken = rf"(const )?\b{options}&? \w+( = \{{\}})?"
+                taken = rf"(?:(?<=\()|(?<=, ))(const )?{options}&? \w+( = \{{\}})?(?=[,)])"
                 if re.search(taken, call):
-                    told += notes(fields) if options not in listed else []
+                    if options not in listed:
+                        note = "; ".join(filter(None, [f"`{options}`", note]))
+                        told += notes(fields)
                     listed.add(options)
                     call = re.sub(taken, lambda _: in_braces(fields), call)
-            if f"`{plain(call)}`" not in shown:
-                shown.append(f"`{plain(call)}`")
+            text = f"`{plain(call)}`" + (f" ({note})" if note else "")
+            if text not in shown:
+                shown.append(text)
         said = first_sentence(" ".join(comment))
         lines.append("- " + ", ".join(shown) + (f": {said}" if said else ""))
         lines += ["  " + line for line in told]
     return lines
+
+
+def fields_of(members):
+    """The lines that list what a struct holds."""
+    heads = [member.head for member in members]
+    end = heads.index("private:") if "private:" in heads else None
+    public = [member for member in members[:end]
+              if "(" not in member.head.split("=")[0] and not declarations.type_name(member.head)
+              and not re.match(r"using|friend|static|public:|template|.*operator", member.head)]
+    lines = []
+    for comment, group in grouped((member, plain(member.head)) for member in public):
+        shown = ", ".join(f"`{text}`" + (f" ({note})" if note else "") for text, note in group)
+        said = first_sentence(" ".join(comment))
+        lines.append(f"- {shown}" + (f": {said}" if said else ""))
+    return lines
+
+
+def prefix(namespace, within):
+    """What a name in `namespace` begins with, seen from `within`."""
+    inner = namespace.removeprefix(within).removeprefix("::") if namespace != within else ""
+    return plain_namespace(inner) + "::" if inner else ""
+
+
+def type_lines(declaration, inner, known, listed):
+    """What a class, struct or enum is, and has."""
+    kind, name = declarations.type_name(declaration.head)
+    shown = inner + name
+    comment = first_sentence(" ".join(declaration.comment))
+    if kind.startswith("enum"):
+        members = " ".join(tree.without_comments(declaration.body).split()).rstrip(",")
+        return [f"`enum {shown} {{{members}}}`" + (f": {comment}" if comment else ""), ""]
+    if name in known:
+        return []
+    members = declarations.scan(declaration.body)
+    if kind == "class":
+        members = [declarations.Declaration([], "private:", None, "")] + members
+    told = index_of(callable_ones(members, name), known, listed)
+    told = (fields_of(members) if kind == "struct" else []) + told
+    about = f"`{shown}`" + (f" ({comment[0].lower() + comment[1:]})" if comment and kind == "struct" else "")
+    if not told:
+        return [f"`{shown}`" + (f": {comment}" if comment else ""), ""]
+    return [f"{about} has", "", *told, ""]
+
+
+def second_names(namespace, members):
+    """One line for what a namespace takes over from another."""
+    names = [match.group(1) for member in members
+             if (match := re.match(r"using (?:\w+::)+(\w+)$", member.head))]
+    if not names or namespace == "cohort":
+        return []
+    return [f"In `{plain_namespace(namespace)}`, too: " + ", ".join(f"`{name}`" for name in names), ""]
+
+
+def plain_namespace(namespace):
+    return re.sub(r"^cohort::", "", namespace)
 
 
 def plain(text):
@@ -227,12 +323,18 @@ def notes(fields):
     return [f"- `{name}`: {words}" for name, _, words in fields if words and words[:4] != "See "]
 
 
-def entry(text):
-    """The lines of one header."""
+def entry(text, within):
+    """The lines of one header, whose names are in namespace `within` unless they say so."""
     lines, known, listed = [], dict(structs(text)), set()
+    spaces = {(declarations.type_name(member.head) or ("", ""))[1]: namespace
+              for namespace, members in declarations.public_namespaces(text)
+              for member in members if member.body is not None}
     for name, comment, made in classes(text):
+        if name not in spaces:  # the library's own
+            continue
+        inner = prefix(spaces[name], within)
         lines += ["```cpp"]
-        told = []
+        told, named = [], []
         for arguments in made:
             for options, fields in known.items():
                 taken = rf"(const )?\b{options}&? \w+( = \{{\}})?"
@@ -240,15 +342,27 @@ def entry(text):
                     continue
                 # Told once, where the class is made with all of them.
                 arguments = re.sub(taken, lambda _: in_braces(fields), arguments)
-                told += notes(fields) if options not in listed else []
+                if options not in listed:
+                    named.append(f"`{options}`")
+                    told += notes(fields)
                 listed.add(options)
-            lines += wrapped(f"{name}({plain(arguments) if arguments else ''})")
-        lines += ["```", "", first_sentence(comment), ""]
+            lines += wrapped(f"{inner}{name}({plain(arguments) if arguments else ''})")
+        said = first_sentence(comment) + (f" ({', '.join(named)})" if named else "")
+        lines += ["```", "", said.strip(), ""]
         lines += [*told, ""] if told else []
-    for name, body in bodies(text).items():
-        if name in CALLS:
-            told = index_of(name, body, known, listed)
-            lines += [f"`{name}` has", "", *told, ""] if told else []
+    made = {name for name, _, _ in classes(text)}
+    for namespace, members in declarations.public_namespaces(text):
+        for declaration in members:
+            if declarations.type_name(declaration.head) and declaration.body is not None:
+                told = type_lines(declaration, prefix(namespace, within), known, listed)
+                name = declarations.type_name(declaration.head)[1]
+                lines += told if len(told) > 2 or name not in made else []
+        functions = [member for member in members if not declarations.type_name(member.head)]
+        told = index_of(callable_ones(functions), known, listed)
+        inner = prefix(namespace, within)
+        lines += [*(f"- in `{inner}`: {line[2:]}" if inner and line.startswith("- ") else line
+                    for line in told), ""]
+        lines += second_names(namespace, members)
     for options, fields in known.items():
         if options not in listed:
             lines += ["```cpp", *wrapped(f"{options} {in_braces(fields)}"), "```", ""]
@@ -260,13 +374,28 @@ def page(root):
     lines = [INTRO]
     for title, namespace, headers in SECTIONS:
         lines += [f"## {title}", "", f"Namespace `{namespace}`.", ""]
+        within = "cohort" if namespace == "cohort" else f"cohort::{namespace}"
         for header in headers:
-            lines += entry((root / "cohort" / header).read_text())
-    return "\n".join(lines).rstrip("\n") + "\n"
+            lines += entry((root / "cohort" / header).read_text(), within)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
+
+
+def left_out(root):
+    """Public headers that declare something for programs, and stand in no section."""
+    shown = {f"cohort/{header}" for _, _, headers in SECTIONS for header in headers}
+    for header in sorted(includes.public_headers(root) - shown):
+        for _, members in declarations.public_namespaces((root / header).read_text()):
+            if any((declarations.type_name(member.head) and member.body is not None)
+                   or declarations.function(member.head) for member in members):
+                yield header
+                break
 
 
 def main(root=tree.ROOT, *flags):
     path = Path(root) / PAGE
+    missing = list(left_out(Path(root)))
+    if missing:
+        sys.exit(f"tests/checks/reference.py has no section for {', '.join(missing)}")
     text = page(Path(root))
     if "--write" in flags:
         path.write_text(text)

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import clocks
 import code_loading
+import declarations
 import document_paths
 import examples_in_comments
 import exports
 import includes
 import layers
 import locale_text
+import programs_in_docs
+import reference
 import strategy_names
 import torch_diff
 import waits
@@ -185,6 +188,30 @@ class PlantedOffences(unittest.TestCase):
             self.assert_offence(exports.check(found, set(), {f"_ZN6cohort1{hidden}Ev"}), hidden,
                                 "COHORT_API")
         self.assert_offence(exports.check(found, {"_ZN6cohort1kEv"}, set()), "k", "no installed")
+        self.assertEqual(found.names, {"f"})
+        self.assert_offence(exports.check_reference(found.names, "`void off()`"), "f", "reference.md")
+        self.assertEqual(exports.check_reference(found.names, "`void f()`"), [])
+
+    def test_header_without_a_section_of_the_reference(self):
+        self.write("cohort/cohort.h", '#include "cohort/core/a.h"\n#include "cohort/core/b.h"\n')
+        self.write("cohort/core/b.h", "namespace cohort::internal {\nvoid f();\n}\n")
+        self.write("cohort/core/a.h", "namespace cohort {\nclass Later;\n}  // namespace cohort\n")
+        self.assertEqual(list(reference.left_out(self.root)), [])
+        self.write("cohort/core/a.h", "namespace cohort {\nvoid f();\n}  // namespace cohort\n")
+        self.assertEqual(list(reference.left_out(self.root)), ["cohort/core/a.h"])
+
+    def test_declarations(self):
+        text = ("namespace cohort {\n// What it does.\ntemplate <class T>\nrequires(A<T> && b<T>()) "
+                "std::vector<T>\n    f(T a,  // one\n      int b = {1})\nconst {\n  return {};\n}\n"
+                "struct A {\n  int64_t a = 1'000;  // many\n  std::function<int(int)> g = {};\n};\n"
+                "}  // namespace cohort\n")
+        (_, members), = declarations.public_namespaces(text)[1:]
+        self.assertEqual(declarations.function(members[0].head),
+                         ("std::vector<T>", "f", "T a, int b = {1}", "const"))
+        self.assertEqual(members[0].comment, ["What it does."])
+        self.assertEqual(declarations.type_name(members[1].head), ("struct", "A"))
+        self.assertEqual([(field.head, field.note) for field in declarations.scan(members[1].body)],
+                         [("int64_t a = 1'000", "many"), ("std::function<int(int)> g = {}", "")])
 
     def test_comments_and_similar_names_are_no_offence(self):
         self.write("cohort/core/a.cc",
@@ -210,6 +237,19 @@ class PlantedOffences(unittest.TestCase):
         offences, sources = examples_in_comments.collect(self.root, {})
         self.assert_offence(offences, "cohort/core/a.h:1", "brackets")
         self.assertEqual(sources, [])
+
+    def test_parts_of_a_page(self):
+        page = ("```cpp\n#include <cohort/cohort.h>\nnamespace tf = cohort;\n```\n"
+                "<!-- given: #include <map>\nint later; -->\n```cpp\nf(...);\n...\n```\n"
+                "<!-- continues -->\n```cpp\ng();\n```\n```cpp\nint main() {}\n```\n")
+        self.write("docs/a.md", page)
+        (name, program), (_, part) = programs_in_docs.collect(self.root)
+        self.assertEqual((name, program), ("docs/a.md:16", '#line 16 "docs/a.md"\nint main() {}\n'))
+        self.assertEqual(part.count("#include <map>"), 1)
+        *_, last = part.split("int part_")
+        for words in ("namespace tf = cohort;", "int later;", "\n;\n", '#line 13 "docs/a.md"\ng();'):
+            self.assertIn(words, last)
+        self.assertEqual(last.count("{"), last.count("}"))
 
     def test_header_that_is_left_out_but_gone(self):
         self.write("cohort/cohort.h", "")
