@@ -3,7 +3,7 @@
 //
 //   TextStream out;
 //   out << 1000 << ' ' << 2.5;
-//   std::move(out).str()   // "1000 2.5", also after std::locale::global(std::locale("de_DE"))
+//   std::move(out).str();   // "1000 2.5", also after std::locale::global(std::locale("de_DE"))
 #pragma once
 
 #include <locale>

@@ -36,11 +36,9 @@ extern double total;
 }  // namespace cohort::in_examples
 
 // Names that stand for functions of the reader's. As locals, because some are namespaces, too.
-#define EXAMPLE_NAMES                                                      \
-  const auto train = [](auto&&...) {};                                     \
-  const auto use = train;                                                  \
-  const auto evaluate = train;                                             \
-  const auto train_step = [](const ::cohort::Structure&) {              \
-    return ::cohort::in_examples::x;                                       \
-  };                                                                       \
+#define EXAMPLE_NAMES                                                                          \
+  const auto train = [](auto&&...) {};                                                         \
+  const auto use = train;                                                                      \
+  const auto evaluate = train;                                                                 \
+  const auto train_step = [](const ::cohort::Structure&) { return ::cohort::in_examples::x; }; \
   const auto predict = train_step;
