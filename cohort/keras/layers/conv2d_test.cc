@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/keras/layers/conv1d.h"
+#include "cohort/keras/layers/conv2d_transpose.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"

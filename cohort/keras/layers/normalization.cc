@@ -101,6 +101,7 @@ class NormalizationImpl final : public Layer {
   bool has_axes() const { return !options_.axis.empty(); }
 
   void add_to(Moments& moments, const Tensor& batch) {
+    if (batch.dim() == 1) example_size_ = batch.size(0);
     if (!built()) (*this)(batch);
     if (has_axes()) check_like_before(batch);
     if (batch.numel() == 0) return;
@@ -127,8 +128,9 @@ class NormalizationImpl final : public Layer {
 
  protected:
   void build(const std::vector<Shape>& input_shapes) override {
-    const Shape& shape = input_shapes[0];
+    Shape shape = input_shapes[0];
     const auto rank = static_cast<int64_t>(shape.size());
+    if (rank == 1 && has_axes()) shape[0] = size_of_example();
     std::vector<int64_t> kept;
     for (const int64_t axis : options_.axis) {
       kept.push_back(axis < 0 ? axis + rank : axis);
@@ -183,6 +185,14 @@ class NormalizationImpl final : public Layer {
 
  private:
   bool is_given() const { return options_.mean.defined(); }
+  // Of one example without a batch, whose dimension 0 counts as that of a batch elsewhere.
+  int64_t size_of_example() const {
+    if (is_given()) return std::max(options_.mean.numel(), options_.variance.numel());
+    if (example_size_) return *example_size_;
+    throw InvalidArgumentError(str("layer '", name(), "' got an input [n] before it has learned ",
+                                   "from any: call adapt first, give mean and variance, or add a ",
+                                   "dimension for the batch; .axis = {} has one mean for all"));
+  }
   void check_like_before(const Tensor& batch) const {
     const auto rank = static_cast<int64_t>(broadcast_.size());
     if (batch.dim() != rank) {
@@ -222,8 +232,9 @@ class NormalizationImpl final : public Layer {
   }
 
   NormalizationOptions options_;
-  std::vector<int64_t> broadcast_;  // the shape in which mean and variance meet an input
-  std::vector<int64_t> others_;     // the dimensions over which they are taken
+  std::vector<int64_t> broadcast_;       // the shape in which mean and variance meet an input
+  std::optional<int64_t> example_size_;  // of the vectors that adapt gets
+  std::vector<int64_t> others_;          // the dimensions over which they are taken
   Variable mean_;
   Variable variance_;
   Variable count_;

@@ -334,7 +334,7 @@ TEST(Normalization, OneMeanForAllNumbersFitsAnyRank) {
   const Normalization all({.axis = {}});
   all.adapt(numbers({1, 2, 3, 4, 5}));
   EXPECT_THAT(elements(all(numbers({1, 2, 3}))),
-              Pointwise(DoubleNear(1e-5), {-std::sqrt(2), -std::sqrt(0.5), 0}));
+              Pointwise(DoubleNear(1e-5), {-std::sqrt(2), -std::sqrt(0.5), 0.0}));
   EXPECT_THAT(elements(all(numbers({3, 3}, {1, 2}))), ElementsAre(0, 0));
   // Numbers one by one, and in batches of different sizes.
   const auto scalars = data::Dataset::from_tensor_slices(numbers({1, 2, 3, 4, 5}));
@@ -383,6 +383,10 @@ TEST(Normalization, RefusesWhatIsWrong) {
                 Normalization({.axis = {-1, 1}})(at::ones({2, 3}));
               }),
               HasSubstr("twice"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
+                Normalization()(numbers({1, 2, 3}));
+              }),
+              HasSubstr("call adapt first"));
   const Normalization three;
   three.adapt(at::ones({2, 3}));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
