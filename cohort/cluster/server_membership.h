@@ -82,7 +82,6 @@ class ServerMembership : public rpc::Fence {
   const TaskId leader_;
   const bool has_rendezvous_;
   const std::shared_ptr<rpc::Identity> identity_;
-  std::atomic<bool> others_stay_{false};
 
   mutable std::mutex mutex_;  // guards handler_ and what follows it; outlives the clock's timers
   std::condition_variable changed_;
@@ -91,6 +90,7 @@ class ServerMembership : public rpc::Fence {
   std::function<void(std::exception_ptr)> handler_;
   std::deque<std::exception_ptr> unhandled_;
   std::vector<std::weak_ptr<MembershipListener>> listeners_;
+  std::atomic<bool> others_stay_{false};
   bool delivers_ = false;  // a thread does:
   std::thread::id deliverer_;
 
