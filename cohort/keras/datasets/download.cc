@@ -110,8 +110,8 @@ struct Download {
   const std::string start =
       str("downloading ", options.url, " failed after ", download.num_bytes, " bytes: ");
   if (download.write_errno != 0) {
-    throw ResourceExhaustedError(start + "cannot write beside " + options.target + ": " +
-                                 errno_text(download.write_errno));
+    throw ResourceExhaustedError(
+        str(start, "cannot write beside ", options.target, ": ", errno_text(download.write_errno)));
   }
   if (download.too_large) {
     throw DataLossError(str(start, "it is larger than ", options.max_bytes, " bytes"));
