@@ -31,7 +31,7 @@ struct CallSite {
 // ---- parameter `index` of a function, out of a structure ----------------------------------------
 // Errors: InvalidArgument, naming the parameter and what is there.
 
-// Errors: the input is no tuple or dict of `count` members.
+// Errors: the input is no tuple of `count` members (a dict's have names, which parameters lack).
 COHORT_API void check_member_count(const Structure& input, size_t count, const CallSite& site);
 // The only member of a tuple of one, or else the input.
 COHORT_API const Structure& sole_value(const Structure& input);
@@ -43,7 +43,7 @@ COHORT_API Tensor number_value(const Structure& value, DType dtype, size_t index
                                const CallSite& site);
 COHORT_API std::string_view string_value(const Structure& value, size_t index,
                                          const CallSite& site);
-// Errors: `value` is no tuple or dict of `count` members, which parameter `index` has.
+// Errors: `value` is no tuple of `count` members, which parameter `index` has.
 COHORT_API void check_parameter_members(const Structure& value, size_t count, size_t index,
                                         const CallSite& site);
 

@@ -20,10 +20,34 @@ std::string contents(const Structure& value) {
   return defined ? str(StructureSpec::of(value)) : str(value);
 }
 
+// "tuple(x["image"], x["label"])", with at most three members written out.
+std::string as_tuple(const Structure::Dict& members) {
+  std::string text;
+  for (size_t i = 0; i < members.size() && i < 3; ++i) {
+    text += str(i == 0 ? "" : ", ", "x[\"", members[i].first, "\"]");
+  }
+  return str("tuple(", text, members.size() > 3 ? ", ...)" : ")");
+}
+
+// Members of a dict stand in the order in which somebody wrote them, parameters in another one's: a
+// label that is taken by its place becomes an image.
+[[noreturn]] void refuse_dict(const Structure& dict, const std::string& taker,
+                              const CallSite& site) {
+  throw InvalidArgumentError(str(
+      taker, " by position, but ", site.input, " is ", describe_form(dict), ": ", contents(dict),
+      "; members of a dict are taken by name: write a function of one Structure, "
+      "[](const Structure& x), and take what it needs by key, or give a tuple instead, such as "
+      "that of a map with [](const Structure& x) { return ",
+      as_tuple(dict.items()), "; }"));
+}
+
 }  // namespace
 
 void check_member_count(const Structure& input, size_t count, const CallSite& site) {
-  if (!input.is_leaf() && input.size() == count) return;
+  if (input.is_tuple() && input.size() == count) return;
+  if (input.is_dict()) {
+    refuse_dict(input, str(site.function, " takes ", count, " ", site.argument, "s"), site);
+  }
   throw InvalidArgumentError(
       str(site.function, " takes ", count, " ", site.argument, "s, but ", site.input, " is ",
           input.is_leaf() ? "one leaf" : describe_form(input), ": ", contents(input),
@@ -36,7 +60,12 @@ const Structure& sole_value(const Structure& input) {
 
 void check_parameter_members(const Structure& value, size_t count, size_t index,
                              const CallSite& site) {
-  if (!value.is_leaf() && value.size() == count) return;
+  if (value.is_tuple() && value.size() == count) return;
+  if (value.is_dict()) {
+    refuse_dict(value,
+                str("argument ", index, " of ", site.function, " has ", count, " members, taken"),
+                site);
+  }
   throw InvalidArgumentError(str(
       "argument ", index, " of ", site.function, " has ", count, " members, but ", site.input,
       " has ", value.is_leaf() ? "one leaf" : describe_form(value), " there: ", contents(value)));

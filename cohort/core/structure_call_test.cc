@@ -45,8 +45,9 @@ TEST(StructureCall, TakesTheWholeALeafOrTheMembers) {
       called([](Structure x, std::string_view s) { return std::pair(x, std::string(s) + "!"); },
              pair),
       "(2, \"b!\")");
-  const Structure named = dict({{"x", scalar<float>(1)}, {"y", scalar<float>(3)}});
-  EXPECT_EQ(called([](float x, double y) { return x - y; }, named), "-2.0");
+  EXPECT_EQ(
+      called([](float x, double y) { return x - y; }, tuple(scalar<float>(1), scalar<float>(3))),
+      "-2.0");
   EXPECT_EQ(called([](const Tensor& x) { return x * 2; }, scalar<int64_t>(4)), "8");
   EXPECT_EQ(called([] { return 1; }, tuple()), "1");
 }
@@ -166,9 +167,35 @@ TEST(StructureCall, RefusesAnotherNumberOfMembers) {
               HasSubstr("the tested function takes 2 things, but the tested input is one leaf: "
                         "TensorSpec(shape=(), dtype=int64)"));
   EXPECT_THAT(refused(two, tuple(1, 2, 3)), HasSubstr("is a tuple of 3: (TensorSpec"));
-  EXPECT_THAT(refused(two, dict({{"a", 1}})), HasSubstr("is a dict with keys 'a'"));
   EXPECT_THAT(refused(two, Tensor()), HasSubstr("is one leaf: undefined tensor"));
   EXPECT_THAT(refused([] {}, scalar<int64_t>(1)), HasSubstr("takes 0 things"));
+}
+
+TEST(StructureCall, MembersOfADictAreNotTakenByPosition) {
+  const Structure labelled = dict({{"label", scalar<int64_t>(1)}, {"image", at::zeros({2})}});
+  const std::string whole = "a dict with keys 'label', 'image': {";
+  const std::string advice = "return tuple(x[\"label\"], x[\"image\"]); }";
+  EXPECT_THAT(refused([](const Tensor& image, const Tensor&) { return image; }, labelled),
+              AllOf(HasSubstr("the tested function takes 2 things by position, but the tested "
+                              "input is " +
+                              whole),
+                    HasSubstr("a function of one Structure"), HasSubstr(advice)));
+  EXPECT_THAT(refused([](auto image, auto) { return image; }, labelled), HasSubstr(advice));
+  for (const std::string& error :
+       {refused([](const std::pair<Tensor, Tensor>& both) { return both.first; }, labelled),
+        refused([](const std::array<Tensor, 2>& both) { return both[0]; }, labelled),
+        refused([](const Loss& loss) { return loss.sum; }, labelled),
+        refused([](const std::vector<Tensor>& all) { return all[0]; }, labelled)}) {
+    EXPECT_THAT(error, AllOf(HasSubstr("argument 0 of the tested function has 2 members, taken by "
+                                       "position, but the tested input is " +
+                                       whole),
+                             HasSubstr(advice)));
+  }
+  EXPECT_THAT(refused([](const Tensor&, const Loss&) {}, tuple(1, labelled)), HasSubstr(advice));
+  EXPECT_THAT(
+      refused([](const Tensor&, const Tensor&) {}, dict({{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}})),
+      HasSubstr("return tuple(x[\"a\"], x[\"b\"], x[\"c\"], ...); }"));
+  EXPECT_EQ(called([](const Structure& x) { return x["label"]; }, labelled), "1");
 }
 
 TEST(StructureCall, RefusesLeavesOfOtherKinds) {

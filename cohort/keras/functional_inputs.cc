@@ -4,6 +4,7 @@
 
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/core/tree_form.h"
 #include "cohort/keras/layers/describe_leaves.h"
 
 namespace cohort::internal {
@@ -43,6 +44,7 @@ std::vector<Leaf> FunctionalInputs::leaves_of(const Structure& inputs,
   if (!inputs_.spec().is_dict()) {
     const auto has = [&](const auto& input) { return inputs.contains(input.layer().name()); };
     if (!inputs.is_dict() || !std::all_of(inputs_.leaves().begin(), inputs_.leaves().end(), has)) {
+      if (inputs.is_dict() && inputs_.leaves().size() > 1) throw_other_keys(inputs, model);
       return inputs.flatten();
     }
     for (const auto& input : inputs_.leaves()) add(inputs[input.layer().name()]);
@@ -57,6 +59,17 @@ std::vector<Leaf> FunctionalInputs::leaves_of(const Structure& inputs,
     add(inputs[key]);
   }
   return leaves;
+}
+
+// Inputs in a dict's order would be those that somebody happened to write first.
+void FunctionalInputs::throw_other_keys(const Structure& inputs, const std::string& model) const {
+  std::string names;
+  for (const auto& input : inputs_.leaves()) {
+    names += str(names.empty() ? "" : ", ", quoted(input.layer().name()));
+  }
+  throw InvalidArgumentError(str("model '", model, "' takes its inputs by their names, ", names,
+                                 ", or in their order, but got ", describe_form(inputs),
+                                 "; give a dict with these keys, or a tuple"));
 }
 
 Leaf FunctionalInputs::conform(const keras::SymbolicTensor& input, Leaf leaf,

@@ -18,7 +18,7 @@ class FunctionalInputs {
   const keras::SymbolicStructure& form() const { return inputs_; }
 
   // Returns one leaf per input of the model, in order. Dicts are matched by key (for a model with a
-  // tuple of inputs, by the names of the inputs); a single leaf fits a dict of one. As in Keras, a
+  // tuple of inputs, by the names of the inputs, and never by place); a single leaf fits a dict of one. As in Keras, a
   // last dimension of size 1 is added or removed if that gives the right rank, and one example
   // without a batch dimension is accepted, with a warning the first time.
   // Errors: InvalidArgument (number, keys, kind or shapes; `model` is its name).
@@ -26,6 +26,7 @@ class FunctionalInputs {
 
  private:
   std::vector<Leaf> leaves_of(const Structure& inputs, const std::string& model) const;
+  [[noreturn]] void throw_other_keys(const Structure& inputs, const std::string& model) const;
   Leaf conform(const keras::SymbolicTensor& input, Leaf leaf, const std::string& model) const;
 
   keras::SymbolicStructure inputs_;

@@ -56,6 +56,22 @@ TEST(Functional, TakesSeveralInputs) {
   EXPECT_THAT(elements(y.tensor()), ElementsAre(3, 1, 2));
 }
 
+TEST(Functional, ADictOfOtherKeysThanTheInputsNamesIsNotTakenByPosition) {
+  const SymbolicTensor a = Input({1}, {.name = "a"});
+  const SymbolicTensor b = Input({1}, {.name = "b"});
+  const Functional model({a, b}, layers::Subtract()({a, b}));
+  const Tensor one = numbers({1}, {1, 1});
+  const Tensor three = numbers({3}, {1, 1});
+  EXPECT_THAT(elements(model(dict({{"b", one}, {"a", three}})).tensor()), ElementsAre(2));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(dict({{"b", one}, {"A", three}}));
+              }),
+              AllOf(HasSubstr("by their names, 'a', 'b', or in their order"),
+                    HasSubstr("got a dict with keys 'b', 'A'")));
+  const Functional single(a, layers::Dense(1)(a));
+  EXPECT_EQ(single(dict({{"other", one}})).tensor().numel(), 1) << "nothing can be mixed up";
+}
+
 TEST(Functional, DictsAreMatchedByKey) {
   const SymbolicTensor a = Input({1});
   const SymbolicTensor b = Input({1});

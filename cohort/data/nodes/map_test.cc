@@ -86,7 +86,29 @@ TEST_P(Map, TakesMembersOneByOne) {
               ElementsAre(1, 3, 5));
   const Dataset named = input(Dataset::from_tensor_slices(
       dict({{"x", at::arange(3, at::kLong)}, {"y", at::arange(3, at::kLong)}})));
-  EXPECT_THAT(ints(named.map([](int64_t x, int64_t y) { return x + y; })), ElementsAre(0, 2, 4));
+  EXPECT_THAT(ints(named.map([](const Structure& row) { return row["x"].tensor() * 2; })),
+              ElementsAre(0, 2, 4));
+}
+
+// By position, a label would be taken for an image where somebody wrote the label first.
+TEST_P(Map, MembersOfADictAreNotTakenByPosition) {
+  const Dataset named = input(Dataset::from_tensor_slices(
+      dict({{"label", at::arange(3, at::kLong)}, {"image", at::zeros({3, 2})}})));
+  const auto refusal = [](const Dataset& dataset) {
+    return thrown<InvalidArgumentError>([&] { texts(dataset); });
+  };
+  const auto by_name = HasSubstr("return tuple(x[\"label\"], x[\"image\"]); }");
+  EXPECT_THAT(refusal(named.map([](const Tensor& image, const Tensor&) { return image; })),
+              by_name);
+  EXPECT_THAT(refusal(named.batch(2).map([](const Tensor& image, const Tensor&) { return image; },
+                                         {.vectorized = true})),
+              by_name);
+  EXPECT_THAT(refusal(named.filter([](const Tensor&, const Tensor&) { return true; })), by_name);
+  const Dataset numbers = input(Dataset::from_tensor_slices(
+      dict({{"y", at::arange(3, at::kLong)}, {"x", at::arange(3, at::kLong)}})));
+  EXPECT_THAT(refusal(numbers.map([](int64_t x, int64_t y) { return x - y; })),
+              HasSubstr("the function takes 2"))
+      << "loops over blocks";
 }
 
 // As those of a CSV file of one column.
