@@ -41,7 +41,10 @@ int64_t compute_batch_size(const Dataset& dataset) {
   int64_t rows = kUnknownDim;
   for (const TensorSpec& leaf : spec.flatten()) {
     const int64_t own = leaf.shape() ? leaf.shape()->front() : kUnknownDim;
-    if (own == kUnknownDim) return dataset.node()->batch_size();
+    if (own == kUnknownDim) {
+      const int64_t size = dataset.node()->batch_size();
+      return size == internal::kSingleExamples ? kUnknownBatchSize : size;
+    }
     if (rows != kUnknownDim && own != rows) return kUnknownBatchSize;
     rows = own;
   }

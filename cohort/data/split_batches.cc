@@ -4,6 +4,7 @@
 
 #include "cohort/core/composite.h"
 #include "cohort/data/iteration/batch_rows.h"
+#include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/node.h"
@@ -185,6 +186,21 @@ void check_batched(const StructureSpec& element_spec) {
   });
 }
 
+void check_not_examples(const DataNode& dataset) {
+  int64_t batch_size = kUnknownBatchSize;
+  try {
+    batch_size = dataset.batch_size();
+  } catch (const InputDeadlineExceeded&) {
+    throw;
+  } catch (const std::exception&) {  // of elements that somebody may leave out: ignore_errors
+  }
+  if (batch_size != kSingleExamples) return;
+  throw InvalidArgumentError(
+      str("elements of ", dataset.element_spec(),
+          " are single examples, whose first dimension is none of a batch; call `.batch(n)` on the "
+          "dataset first (`.rebatch(n)` where each is a batch of n rows already)"));
+}
+
 }  // namespace cohort::internal
 
 namespace cohort::data {
@@ -192,6 +208,7 @@ namespace cohort::data {
 Dataset split_batches(const Dataset& dataset, int64_t num_pieces) {
   const internal::DataNodePtr split = internal::make_split(dataset.node(), num_pieces);
   internal::check_batched(dataset.element_spec());
+  internal::check_not_examples(*dataset.node());
   return Dataset(split, dataset.options());
 }
 

@@ -23,5 +23,8 @@ namespace cohort::internal {
 DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces);
 // Errors: InvalidArgument (a leaf has no batch dimension; says to call `batch`).
 void check_batched(const StructureSpec& element_spec);
+// Errors: InvalidArgument (elements are single examples, whatever their shape; says to call
+// `batch`). Functions may make batches: where the graph does not tell, nothing is refused.
+void check_not_examples(const DataNode& dataset);
 
 }  // namespace cohort::internal

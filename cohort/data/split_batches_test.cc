@@ -1,7 +1,9 @@
 #include "cohort/data/split_batches.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +13,7 @@
 namespace cohort::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
@@ -47,6 +50,53 @@ TEST(SplitBatches, WhatIsNoBatchIsRefused) {
   EXPECT_THAT(thrown<InvalidArgumentError>([] { split_batches(Dataset::range(4), 2); }),
               HasSubstr("call `batch`"));
   EXPECT_THROW(split_batches(Dataset::range(4).batch(2), 0), InvalidArgumentError);
+}
+
+// Vectors that are examples have a first dimension, too: it is none of a batch.
+TEST(SplitBatches, SingleExamplesAreRefusedWhateverTheirShape) {
+  const Dataset vectors = Dataset::from_tensor_slices(tuple(at::ones({6, 4}), at::ones({6, 4})));
+  const auto refusal = [](const Dataset& dataset) {
+    return thrown<InvalidArgumentError>([&] { split_batches(dataset, 2); });
+  };
+  const auto twice = [](const Tensor& x, const Tensor& y) { return tuple(x * 2, y); };
+  const Dataset named = Dataset::from_tensor_slices(dict({{"x", at::ones({6, 4})}}));
+  for (const Dataset& dataset :
+       {vectors, vectors.shuffle(6, {.seed = 1}), vectors.repeat(2).take(7).skip(1),
+        vectors.filter([](const Tensor&, const Tensor&) { return true; }),
+        vectors.cache().prefetch(2), vectors.shard(2, 0), vectors.concatenate(vectors),
+        Dataset::zip({vectors, vectors}), vectors.map(twice),
+        vectors.map(twice, {.num_parallel_calls = 2}).map(twice),
+        named.map([](const Structure& row) {
+          return dict({{"x", row["x"].tensor() + 1}});
+        })}) {
+    EXPECT_THAT(refusal(dataset), AllOf(HasSubstr("are single examples"),
+                                        HasSubstr("call `.batch(n)` on the dataset first")))
+        << dataset.explain();
+  }
+}
+
+// Functions may make batches by hand, and so may the source of a generator.
+TEST(SplitBatches, WhatMayBeABatchIsSplit) {
+  const Dataset examples = Dataset::from_tensor_slices(at::arange(12).reshape({6, 2}));
+  const auto generator = Dataset::from_generator([i = 0]() mutable -> std::optional<Tensor> {
+    if (i++ == 1) return std::nullopt;
+    return at::arange(2);
+  });
+  for (const Dataset& dataset :
+       {examples.rebatch(2), examples.padded_batch(3),
+        examples.batch(2).map([](const Tensor& x) { return x + 1; }),
+        examples.map([](const Tensor& x) {
+          return at::stack({x, x});
+        }),
+        examples.map([](const Tensor& ids) { return tuple(ids, ids * 2); }),
+        Dataset::from_tensors(at::ones({4})).repeat(2), generator,
+        Dataset::range(3).map([](int64_t i) { return at::full({4}, i); }),
+        examples.flat_map([](const Tensor& x) { return Dataset::from_tensors(x); })}) {
+    EXPECT_NO_THROW(texts(split_batches(dataset, 2))) << dataset.explain();
+  }
+  EXPECT_EQ(compute_batch_size(examples.map([](const Tensor& x) { return x + 1; },
+                                            {.output_spec = TensorSpec({kUnknownDim}, int64)})),
+            kUnknownBatchSize);
 }
 
 TEST(SplitBatches, AFailedBatchIsAsManyFailedPieces) {

@@ -60,6 +60,7 @@ class IndexedSourceNode final : public DataNode {
     return std::make_unique<SourceElements>(name(), source_);
   }
   SourceKind source() const override { return SourceKind::kUnshardable; }
+  int64_t batch_size() const override { return kSingleExamples; }
 
  private:
   std::shared_ptr<const IndexedSource> source_;

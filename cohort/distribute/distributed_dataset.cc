@@ -220,6 +220,7 @@ void check_elements(const Dataset& dataset) {
   } catch (const std::exception&) {  // of elements that somebody may leave out: ignore_errors
   }
   if (spec) internal::check_batched(*spec);
+  internal::check_not_examples(*dataset.node());
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ class SlicesNode final : public DataNode {
     return std::make_unique<SlicesIndexed>(rows_);
   }
   SourceKind source() const override { return SourceKind::kUnshardable; }
+  int64_t batch_size() const override { return kSingleExamples; }
 
  private:
   Structure rows_;

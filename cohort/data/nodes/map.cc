@@ -4,6 +4,7 @@
 #include <span>
 
 #include "cohort/core/lazy.h"
+#include "cohort/core/tree_form.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/map_function.h"
 #include "cohort/data/functions/probe.h"
@@ -155,6 +156,20 @@ class MapIndexed final : public IndexedData {
   MapFunctionPtr function_;
 };
 
+// Whether two specs have the same form, and their leaves the same known ranks.
+bool same_ranks(const StructureSpec& a, const StructureSpec& b) {
+  if (!same_top(a, b)) return false;
+  if (a.is_leaf()) {
+    const auto& x = a.leaf().shape();
+    const auto& y = b.leaf().shape();
+    return x && y && x->size() == y->size();
+  }
+  if (a.is_tuple()) return std::ranges::equal(a.members(), b.members(), same_ranks);
+  return std::ranges::equal(a.items(), b.items(), [](const auto& x, const auto& y) {
+    return same_ranks(x.second, y.second);
+  });
+}
+
 class MapNode final : public IndexableNode {
  public:
   MapNode(DataNodePtr input, MapFunctionPtr function, uint64_t seed)
@@ -196,6 +211,13 @@ class MapNode final : public IndexableNode {
     return IndexableNode::make_iterator(context);
   }
   bool passes_file_sharding() const override { return true; }
+  // The function may change the number of rows. Out of one example it can make a batch, too, but that
+  // has a dimension more, or another form.
+  int64_t batch_size() const override {
+    const bool examples = input().batch_size() == kSingleExamples &&
+                          same_ranks(input().element_spec(), element_spec());
+    return examples ? kSingleExamples : kUnknownBatchSize;
+  }
 
  private:
   std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const override {

@@ -39,6 +39,8 @@ enum class ShardingRole {
 };
 
 inline constexpr int64_t kUnknownBatchSize = -1;
+// Elements are examples, of which nothing has made batches yet.
+inline constexpr int64_t kSingleExamples = 0;
 
 // Thread safety: immutable; make_iterator and make_indexed from any thread.
 class DataNode {
@@ -94,7 +96,8 @@ class DataNode {
   // Whether dividing the elements above this node may as well be done below it.
   virtual bool passes_element_sharding() const { return false; }
   virtual ShardingRole sharding_role() const { return ShardingRole::kNone; }
-  // The rows of each element (of the last one perhaps fewer), where elements are batches.
+  // The rows of each element (of the last one perhaps fewer), where elements are batches;
+  // kSingleExamples where they certainly are none. May run user functions, as element_spec.
   virtual int64_t batch_size() const { return kUnknownBatchSize; }
 
  private:

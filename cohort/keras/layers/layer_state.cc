@@ -174,11 +174,19 @@ void LayerState::check_inputs(const Structure& inputs) const {
                                    ", but got ", describe_leaves(Structure(leaf))));
   };
   const keras::layers::InputSpec& spec = input_spec;
+  const auto unlike_rank = [&](const Leaf& leaf, int64_t rank, const char* more) {
+    const char* hint =
+        leaf.dim() + 1 == rank
+            ? " (the first dimension is that of a batch: call .batch(n) on a dataset, "
+              "or give one example as a batch of one)"
+            : "";
+    fail(leaf, "of rank ", rank, more, hint);
+  };
   inputs.for_each([&](const Leaf& leaf) {
     if (leaf.is_tensor() && !leaf.tensor().defined()) fail(leaf, "that is defined");
-    if (spec.rank && leaf.dim() != *spec.rank) fail(leaf, "of rank ", *spec.rank);
+    if (spec.rank && leaf.dim() != *spec.rank) unlike_rank(leaf, *spec.rank, "");
     if (spec.min_rank && leaf.dim() < *spec.min_rank) {
-      fail(leaf, "of rank ", *spec.min_rank, " or more");
+      unlike_rank(leaf, *spec.min_rank, " or more");
     }
     if (spec.floating && !(leaf.is_tensor() && leaf.tensor().is_floating_point())) {
       fail(leaf, "of a floating dtype (a Rescaling layer converts images)");

@@ -11,6 +11,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/cardinality.h"
+#include "cohort/data/split_batches.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/layer_state.h"
@@ -91,13 +92,19 @@ std::shared_ptr<StepInput> make_step_input(StepRunner& runner, const DataSource&
                                    *plan.batch_size, ") on it instead"));
   }
   if (const auto* dataset = std::get_if<Dataset>(&source.value)) {
+    check_not_examples(*dataset->node());
     return runner.make_input(plan.with_index ? numbered(*dataset) : *dataset);
   }
   if (const auto* distributed = std::get_if<distribute::DistributedDataset>(&source.value)) {
     return runner.make_input(*distributed);
   }
   const auto& creator = std::get<DataSource::Creator>(source.value);
-  return runner.make_input(creator.fn, creator.options);
+  const auto batches = [fn = creator.fn](const distribute::InputContext& context) {
+    const Dataset dataset = fn(context);
+    check_not_examples(*dataset.node());
+    return dataset;
+  };
+  return runner.make_input(batches, creator.options);
 }
 
 StrategyScope::StrategyScope(const std::shared_ptr<StrategyCore>& core) {
