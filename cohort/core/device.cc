@@ -102,6 +102,17 @@ std::string existing_devices() {
   return names;
 }
 
+// What may be done about a device that is not there.
+std::string advice_for(const std::string& type) {
+  if (type == "GPU" && num_physical(type) == 0) {
+    return "libtorch sees no GPU on this machine: it was built without CUDA, or the driver shows "
+           "none (CUDA_VISIBLE_DEVICES?); name CPU devices, or use a libtorch with CUDA";
+  }
+  if (num_physical(type) == 0) return "devices are of type CPU or GPU";
+  return str("config::set_logical_device_configuration(\"", type,
+             "\", n), called before the first strategy, makes n of each");
+}
+
 DeviceSpec resolve(std::string_view name, std::string_view defaults) {
   return DeviceSpec::parse(name)
       .merged_over(DeviceSpec::parse(defaults))
@@ -166,7 +177,7 @@ void set_logical_device_configuration(std::string_view device_type, int count) {
   }
   if (num_physical(type) == 0) {
     throw InvalidArgumentError(str("this machine has no device of type ", quoted(device_type),
-                                   "; list_physical_devices() names those it has"));
+                                   " to split: ", advice_for(type)));
   }
   context().split(type, count);
 }
@@ -185,8 +196,7 @@ c10::Device torch_device(std::string_view name) {
   }
   if (spec.replica != local.replica || *spec.index >= context().num_logical(*spec.type)) {
     throw InvalidArgumentError(str("there is no device ", spec.to_string(), "; there are ",
-                                   existing_devices(),
-                                   " (config::set_logical_device_configuration makes more)"));
+                                   existing_devices(), "; ", advice_for(*spec.type)));
   }
   if (*spec.type == "CPU") return c10::Device(c10::kCPU);
   return c10::Device(c10::kCUDA,

@@ -60,6 +60,9 @@ class Parser {
       read_device(part, value);
     } else if (upper(key) == "CPU" || upper(key) == "GPU") {
       read_device(part, part);
+    } else if (upper(key) == "CUDA") {
+      fail(part, str("libtorch's cuda devices are called GPU here: 'GPU", has_value ? ":" : "",
+                     value, "'"));
     } else {
       fail(part, "it is none of job, replica, task, device, cpu, gpu");
     }

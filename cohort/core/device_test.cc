@@ -122,6 +122,29 @@ TEST_F(DeviceTest, RefusesDevicesThatDoNotExist) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("/replica:1")));
 }
 
+TEST_F(DeviceTest, SaysWhatCanBeDoneAboutAMissingDevice) {
+  const auto advice = [](const char* name) {
+    try {
+      torch_device(name);
+    } catch (const InvalidArgumentError& error) {
+      return std::string(error.what());
+    }
+    return std::string("found");
+  };
+  EXPECT_THAT(advice("CPU:9"), HasSubstr("set_logical_device_configuration(\"CPU\", n), called"));
+  EXPECT_THAT(advice("TPU:0"), HasSubstr("it is none of job, replica, task, device, cpu, gpu"));
+  EXPECT_THAT(advice("/device:TPU:0"), HasSubstr("devices are of type CPU or GPU"));
+  EXPECT_THAT(advice("cuda:1"), HasSubstr("libtorch's cuda devices are called GPU here: 'GPU:1'"));
+  EXPECT_THAT(advice("cuda"), HasSubstr("are called GPU here: 'GPU'"));
+  if (!config::list_physical_devices("GPU").empty()) return;
+  for (const char* name : {"GPU:0", "/gpu:0", "/device:GPU:1", "gpu"}) {
+    EXPECT_THAT(advice(name), AllOf(HasSubstr("libtorch sees no GPU on this machine"),
+                                    Not(HasSubstr("set_logical_device_configuration"))));
+  }
+  EXPECT_THAT([&] { config::set_logical_device_configuration("GPU", 2); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("libtorch sees no GPU")));
+}
+
 TEST_F(DeviceTest, RefusesDevicesOfAnotherTask) {
   const internal::ScopedTask as_worker(internal::Task::named("worker", 1));
   EXPECT_EQ(torch_device("/job:worker/task:1/cpu:0"), c10::Device(c10::kCPU));

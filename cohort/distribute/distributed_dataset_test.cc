@@ -2,6 +2,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,6 +92,17 @@ TEST(DistributedDataset, UnbatchedElementsNameBatch) {
   } catch (const InvalidArgumentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("call `batch`"));
   }
+}
+
+// A vector that is an example is not cut along its features.
+TEST(DistributedDataset, UnbatchedVectorsAreNotSplit) {
+  const MirroredStrategy strategy = mirrored(2);
+  const Dataset vectors = Dataset::from_tensor_slices(tuple(at::zeros({6, 4}), at::zeros({6, 4})))
+                              .shuffle(6, {.seed = 1});
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([&] { strategy.experimental_distribute_dataset(vectors); }),
+      HasSubstr("call `.batch(n)` on the dataset first"));
+  EXPECT_EQ(mirrored(1).experimental_distribute_dataset(vectors).cardinality(), 6);
 }
 
 // One replica gets elements as they are.

@@ -52,7 +52,8 @@ std::string kind_of(const VariableSpec& spec) {
   constexpr const char* kAggregations[] = {"NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"};
   const bool on_read = spec.options.synchronization == VariableSynchronization::ON_READ;
   return str(on_read ? "ON_READ" : "ON_WRITE", " with aggregation ",
-             kAggregations[static_cast<size_t>(spec.options.aggregation)]);
+             kAggregations[static_cast<size_t>(spec.options.aggregation)],
+             *spec.options.trainable ? "" : ", not trainable");
 }
 
 // Every task starts from the first one's value. COLLECTIVE.

@@ -144,6 +144,11 @@ TEST(SeveralTasksVariables, OfAnotherKindThanThoseOfOthersAreAnErrorOnAll) {
         },
         ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
             HasSubstr("ON_WRITE with aggregation SUM"), HasSubstr("with aggregation MEAN"))));
+    EXPECT_THAT([&] { Variable(at::ones({2}), {.trainable = task == 0}); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(HasSubstr("not trainable")));
+    EXPECT_THAT([&] { Variable(at::ones({2}), {.name = task == 0 ? "foo" : "bar"}); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(
+                    ::testing::AllOf(HasSubstr("foo"), HasSubstr("bar"))));
     EXPECT_THROW(
         make(task == 0 ? VariableSynchronization::ON_WRITE : VariableSynchronization::ON_READ,
              VariableAggregation::SUM),

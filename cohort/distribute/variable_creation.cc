@@ -2,6 +2,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
@@ -34,6 +35,12 @@ using distribute::VariableSynchronization;
 
 thread_local bool in_dataset_function = false;
 
+const char* aggregation_name(VariableAggregation aggregation) {
+  constexpr const char* kNames[] = {"NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"};
+  const auto number = static_cast<size_t>(aggregation);
+  return number < std::size(kNames) ? kNames[number] : "that does not exist";
+}
+
 void check_not_in_dataset_function(const std::string& name) {
   if (!in_dataset_function) return;
   throw InvalidArgumentError(str("a dataset function makes variable ", quoted(name),
@@ -54,6 +61,12 @@ void check_enumerators(const VariableOptions& options) {
         static_cast<int>(VariableAggregation::ONLY_FIRST_REPLICA));
 }
 
+bool is_trainable(const VariableOptions& options, DType dtype) {
+  const bool floating = at::isFloatingType(dtype) || at::isComplexType(dtype);
+  const bool on_read = options.synchronization == VariableSynchronization::ON_READ;
+  return options.trainable.value_or(floating && !on_read);
+}
+
 // Fills in what is left open. Errors: InvalidArgument (no enumerator; trainable, but not of a floating dtype).
 VariableSpec resolve(VariableSpec spec) {
   VariableOptions& options = spec.options;
@@ -63,7 +76,7 @@ VariableSpec resolve(VariableSpec spec) {
   }
   const bool floating = at::isFloatingType(spec.dtype) || at::isComplexType(spec.dtype);
   const bool on_read = options.synchronization == VariableSynchronization::ON_READ;
-  if (!options.trainable) options.trainable = floating && !on_read;
+  options.trainable = is_trainable(options, spec.dtype);
   if (*options.trainable && !floating) {
     throw InvalidArgumentError(str("variable '", options.name, "' of dtype ",
                                    dtype_name(spec.dtype),
@@ -144,6 +157,20 @@ Variable create_here(StrategyCore& core, Request request) {
   });
 }
 
+// The name of the call, which replicas compare when they meet: what their requests must agree on. Initial values
+// may differ: the first replica's counts.
+std::string agreed_text(const VariableCreation& creation, const std::optional<DType>& makes) {
+  const VariableOptions& options = creation.options;
+  const std::optional<DType> dtype = options.dtype ? options.dtype : makes;
+  const bool on_read = options.synchronization == VariableSynchronization::ON_READ;
+  const bool trainable = is_trainable(options, dtype.value_or(float32));
+  return str("the creation of variable ", quoted(options.name), ", ",
+             dtype ? str(dtype_name(*dtype), " ") : "",
+             creation.shape ? shape_str(*creation.shape) : "of its initial value's shape",
+             trainable ? "" : ", not trainable", on_read ? ", ON_READ" : ", ON_WRITE",
+             " with aggregation ", aggregation_name(options.aggregation));
+}
+
 // In a step every replica comes here with its own request, and the creators that it has opened in the step; replica
 // 0's makes the variable.
 Variable create(Request request) {
@@ -160,7 +187,8 @@ Variable create(Request request) {
       Request request;
       Variable result;
     } mine{{std::move(creation), request.dtype, has_own ? nullptr : request.pending}, {}};
-    replica->merge("creation of a variable", &mine, [&](Strategy&, std::span<void* const> all) {
+    const std::string call = agreed_text(mine.request.creation, request.dtype);
+    replica->merge(call.c_str(), &mine, [&](Strategy&, std::span<void* const> all) {
       // Not the stream of the replica that happened to come last.
       const auto generator = make_stream(next_seed());
       ScopedGenerator scoped(generator);

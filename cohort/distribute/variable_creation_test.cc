@@ -75,6 +75,66 @@ TEST(VariableCreation, InAStepOneInitializerMakesTheVariableOfAll) {
   EXPECT_THAT(components(made), ElementsAre(1, 1));
 }
 
+// The error of a step in which each of two replicas makes the variables of `make`.
+template <class Make>
+std::string creation_in_step_error(const Make& make) {
+  const MirroredStrategy strategy = mirrored(2);
+  const std::string error = thrown<FailedPreconditionError>([&] {
+    strategy.run([&](ReplicaContext& context) { make(context.replica_id_in_sync_group()); });
+  });
+  strategy.run([] { Variable(at::ones({1}), {.name = "next"}); });  // it can be used again
+  return error;
+}
+
+TEST(VariableCreation, ReplicasThatAskForOtherVariablesAreToldWhichDiffer) {
+  EXPECT_THAT(
+      creation_in_step_error(
+          [](int id) { Variable(at::ones({2}), {.name = id == 0 ? "foo" : "bar"}); }),
+      AllOf(HasSubstr("different collective calls"), HasSubstr("variable 'foo', float32 [2]"),
+            HasSubstr("variable 'bar', float32 [2]")));
+  EXPECT_THAT(creation_in_step_error([](int id) { Variable(at::ones({2 + id})); }),
+              AllOf(HasSubstr("float32 [2]"), HasSubstr("float32 [3]")));
+  EXPECT_THAT(
+      creation_in_step_error([](int id) { Variable(at::ones({2}, id == 0 ? float32 : int64)); }),
+      AllOf(HasSubstr("float32 [2]"), HasSubstr("int64 [2]")));
+  EXPECT_THAT(creation_in_step_error(
+                  [](int id) { Variable(at::ones({2}), {.dtype = id == 0 ? float32 : float64}); }),
+              AllOf(HasSubstr("float32 [2]"), HasSubstr("float64 [2]")));
+  EXPECT_THAT(
+      creation_in_step_error([](int id) { Variable(at::ones({2}), {.trainable = id == 0}); }),
+      HasSubstr(", not trainable"));
+  EXPECT_THAT(creation_in_step_error([](int id) {
+                Variable(at::ones({2}),
+                         {.synchronization = id == 0 ? VariableSynchronization::AUTO
+                                                     : VariableSynchronization::ON_READ});
+              }),
+              AllOf(HasSubstr(", ON_WRITE"), HasSubstr(", ON_READ")));
+  EXPECT_THAT(creation_in_step_error([](int id) {
+                Variable(at::ones({2}), {.aggregation = id == 0 ? VariableAggregation::SUM
+                                                                : VariableAggregation::MEAN});
+              }),
+              AllOf(HasSubstr("aggregation SUM"), HasSubstr("aggregation MEAN")));
+}
+
+TEST(VariableCreation, ReplicasThatMakeAnotherNumberOfVariablesAreNamed) {
+  EXPECT_THAT(creation_in_step_error([](int id) {
+                for (int i = 0; i <= id; ++i) Variable(at::ones({2}), {.name = "v"});
+              }),
+              HasSubstr("replica 0 ended its step after 1 of them while others wait"));
+}
+
+TEST(VariableCreation, InAStepWhatIsTheSameByDefaultAgrees) {
+  const MirroredStrategy strategy = mirrored(2);
+  strategy.run([](ReplicaContext& context) {
+    const bool first = context.replica_id_in_sync_group() == 0;
+    VariableOptions options{.name = "v"};
+    if (first) options.synchronization = VariableSynchronization::ON_WRITE;
+    if (first) options.trainable = true;
+    if (first) options.dtype = float32;
+    Variable(at::ones({2}), options);
+  });
+}
+
 TEST(VariableCreation, WhatTheStrategyRefusesIsNeverInitialized) {
   const MirroredStrategy strategy = mirrored(2);
   auto scope = strategy.scope();

@@ -212,7 +212,7 @@ TEST(VariableCreatorScope, OfAStepIsCalledInEachReplica) {
         variable_creator_scope([&](const NextVariableCreator& next, VariableCreation creation) {
           ++calls;
           EXPECT_EQ(get_replica_context(), &context);
-          creation.options.name = internal::str("replica_", id);
+          creation.options.name = "inner/" + creation.options.name;
           creation.set_initial_value(number(id + 1));
           return next(std::move(creation));
         });
@@ -222,7 +222,7 @@ TEST(VariableCreatorScope, OfAStepIsCalledInEachReplica) {
   });
   EXPECT_EQ(calls, 2);
   for (const std::string& name : names.values()) {
-    EXPECT_EQ(name, "outer/replica_0 of 1, outer/merged");
+    EXPECT_EQ(name, "outer/inner/Variable of 1, outer/merged");
   }
   EXPECT_EQ(name_of_new(), "outer/v");
 }
