@@ -175,11 +175,10 @@ void LayerState::check_inputs(const Structure& inputs) const {
   };
   const keras::layers::InputSpec& spec = input_spec;
   const auto unlike_rank = [&](const Leaf& leaf, int64_t rank, const char* more) {
-    const char* hint =
-        leaf.dim() + 1 == rank
-            ? " (the first dimension is that of a batch: call .batch(n) on a dataset, "
-              "or give one example as a batch of one)"
-            : "";
+    const char* hint = leaf.dim() + 1 == rank
+                           ? " (where that of the batch is missing: call .batch(n) on a dataset, "
+                             "or give one example as a batch of one)"
+                           : "";
     fail(leaf, "of rank ", rank, more, hint);
   };
   inputs.for_each([&](const Leaf& leaf) {

@@ -53,6 +53,27 @@ TEST_F(FitErrors, ShapesThatDoNotFitALayerNameIt) {
               AllOf(HasSubstr("'conv'"), HasSubstr("[12,8,8]")));
 }
 
+TEST_F(FitErrors, ADatasetOfSingleExamplesAsksForBatches) {
+  const auto examples = data::Dataset::from_tensor_slices(tuple(data.images, data.labels));
+  const auto scaled =
+      examples.map([](const Tensor& x, const Tensor& y) { return tuple(x * 2, y); });
+  const DatasetCreator creator([&](const distribute::InputContext&) { return examples; });
+  const auto batches = HasSubstr("call `.batch(n)` on the dataset first");
+  const auto refusal = [](const auto& call) { return thrown<InvalidArgumentError>(call); };
+  for (const Data& unbatched :
+       {Data(examples), Data(scaled.shuffle(4, {.seed = 1})), Data(creator)}) {
+    EXPECT_THAT(refusal([&] { model.fit(unbatched, {.verbose = 0}); }), batches);
+    EXPECT_THAT(refusal([&] { model.evaluate(unbatched, {.verbose = 0}); }), batches);
+  }
+  EXPECT_THAT(refusal([&] { model.predict(data::Dataset::from_tensor_slices(data.images)); }),
+              batches);
+  // Where the graph does not tell, the layer does.
+  const auto generated =
+      examples.map([](const Tensor& x, const Tensor& y) { return tuple(x, y, at::ones({})); });
+  EXPECT_THAT(refusal([&] { model.fit(generated, {.verbose = 0}); }),
+              AllOf(HasSubstr("'conv' expects an input of rank 4"), HasSubstr(".batch(n)")));
+}
+
 // Of layers that run as one plan, too; the 8x8 pixels are a single one before the second pooling.
 TEST_F(FitErrors, ImagesTooSmallForAWindowNameTheLayerAndBothSizes) {
   const Sequential deep({layers::Conv2D(4, 3, {.activation = "relu"}), layers::MaxPooling2D(),
