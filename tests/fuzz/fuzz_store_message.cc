@@ -2,13 +2,14 @@
 #include <cstdint>
 
 #include "cohort/parameter_server/store/kept_message.h"
+#include "cohort/parameter_server/store/packed_message.h"
 #include "cohort/parameter_server/store/store_message.h"
 #include "tests/fuzz/message_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cohort::internal;
   cohort::fuzz::InputReader in({reinterpret_cast<const char*>(data), size});
-  const uint64_t which = in.number(13);
+  const uint64_t which = in.number(14);
   const rpc::Message message = cohort::fuzz::read_message(in);
   switch (which) {
     case 0:
@@ -49,6 +50,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 13:
       cohort::fuzz::check_decoder(message, decode_release);
+      break;
+    case 14:
+      cohort::fuzz::check_decoder(message, [](const rpc::Message& any) {
+        unpacked(any);
+        return ReadRequest();
+      });
       break;
     default:
       cohort::fuzz::check_decoder(message, decode_apply);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/parameter_server/store/packed_message.h"
 #include "cohort/parameter_server/store/store_message.h"
 
 namespace cohort::internal {
@@ -58,7 +59,9 @@ PushUnderWay::Values PushUnderWay::values() const {
     const Asked& asked = asked_[r];
     const size_t wanted = asked.shards.size() + asked.rows.size();
     if (wanted == 0) continue;
-    ReadReply reply = decode_read_reply(results_[r].reply);
+    const rpc::Message& answer = results_[r].reply;
+    const auto whole = unpacked(answer);
+    ReadReply reply = decode_read_reply(whole ? *whole : answer);
     if (reply.values.size() != wanted) {
       throw DataLossError(str("ps task ", asked.ps, " answered with ", reply.values.size(),
                               " values instead of ", wanted));

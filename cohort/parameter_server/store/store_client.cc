@@ -6,6 +6,7 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
+#include "cohort/parameter_server/store/packed_message.h"
 
 namespace cohort::internal {
 StoreClient::StoreClient(int num_ps, GetChannel channel, GetSession session, Explain explain,
@@ -24,8 +25,9 @@ rpc::CallOptions StoreClient::call_options(std::optional<std::chrono::millisecon
 void StoreClient::send(int ps, const char* method, rpc::Message request, SessionId session,
                        std::function<void(rpc::CallResult)> done,
                        std::optional<std::chrono::milliseconds> timeout) const {
-  stamp(request, session);
-  channel_(ps)->start(method, std::move(request), call_options(timeout), std::move(done));
+  rpc::Message whole = packed(std::move(request));
+  stamp(whole, session);
+  channel_(ps)->start(method, std::move(whole), call_options(timeout), std::move(done));
 }
 
 std::vector<rpc::CallResult> StoreClient::call_all(
@@ -43,13 +45,15 @@ std::vector<rpc::CallResult> StoreClient::call_all(
         [promise](rpc::CallResult result) { promise->set_value(std::move(result)); }, timeout);
   }
   // This thread receives the last answer itself.
-  auto& [ps, request] = requests.back();
+  const int ps = requests.back().first;
+  rpc::Message request = packed(std::move(requests.back().second));
   stamp(request, session);
   rpc::CallResult last = channel_(ps)->wait_for(method, std::move(request), call_options(timeout));
   for (auto& answer : answers) results.push_back(answer.get());  // each call has its deadline
   results.push_back(std::move(last));
-  for (const rpc::CallResult& result : results) {
+  for (rpc::CallResult& result : results) {
     if (result.error != nullptr) std::rethrow_exception(explain_(result.error));
+    if (auto reply = unpacked(result.reply)) result.reply = *std::move(reply);
   }
   return results;
 }

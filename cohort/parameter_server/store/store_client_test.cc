@@ -10,8 +10,10 @@
 
 #include <deque>
 
+#include "cohort/cluster/rpc/frame.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/parameter_server/store/packed_message.h"
 
 namespace cohort::internal {
 namespace {
@@ -31,8 +33,12 @@ class Ps final : public rpc::Channel {
   void start(std::string_view method, rpc::Message request, const rpc::CallOptions&,
              std::function<void(rpc::CallResult)> done) override {
     methods.emplace_back(method);
+    EXPECT_NO_THROW(rpc::MessageWriter({}, request)) << "it is too long for a call";
     waiting_.push_back([this, method = std::string(method), request, done] {
-      done({.error = nullptr, .reply = answer(method, request)});
+      const auto whole = unpacked(request);
+      const rpc::Message reply = packed(answer(method, whole ? *whole : request));
+      EXPECT_NO_THROW(rpc::MessageWriter({}, reply)) << "it is too long for an answer";
+      done({.error = nullptr, .reply = reply});
     });
   }
   void answer_one() {
@@ -97,6 +103,28 @@ TEST_F(StoreClientTest, APushBringsWhatItAskedFor) {
   EXPECT_TRUE(at::equal(values.shards[0].tensor, at::full({2}, 2.f)));
   EXPECT_TRUE(at::equal(values.shards[1].tensor, at::ones({2})));
   EXPECT_TRUE(at::equal(values.rows.at(0).tensor, at::arange(2, 6).reshape({2, 2})));
+  EXPECT_THAT(tasks_[0]->methods, ElementsAre("store/push_pull"));
+}
+
+// All of a step is applied or nothing, so that it is one call, whatever the number of variables.
+TEST_F(StoreClientTest, APushOfManyShardsIsOneCallToo) {
+  constexpr int kShards = 10'000;
+  std::vector<StoreOp> ops;
+  StoreClient::Pull pull;
+  for (int i = 10; i < 10 + kShards; ++i) {
+    tasks_[0]->store.create({i, 0}, "v", at::zeros({2}));
+    ops.emplace_back(AssignShard{{i, 0}, AssignOp::kAdd, at::full({2}, 1. * i)});
+    pull.shards.push_back({{0, {i, 0}}, -1});
+  }
+  const auto push = client_.start({ops}, {.token = 7}, pull);
+  tasks_[0]->answer_one();
+  ASSERT_EQ(push->wait(), nullptr);
+  const PushUnderWay::Values values = push->values();
+  ASSERT_EQ(values.shards.size(), size_t{kShards});
+  for (int i = 0; i < kShards; ++i) {
+    const Tensor& value = values.shards[static_cast<size_t>(i)].tensor;
+    ASSERT_TRUE(at::equal(value, at::full({2}, 10.f + static_cast<float>(i)))) << i;
+  }
   EXPECT_THAT(tasks_[0]->methods, ElementsAre("store/push_pull"));
 }
 

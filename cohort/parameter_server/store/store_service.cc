@@ -12,6 +12,7 @@
 #include "cohort/distribute/known_values.h"
 #include "cohort/parameter_server/store/kept_message.h"
 #include "cohort/parameter_server/store/load_figures.h"
+#include "cohort/parameter_server/store/packed_message.h"
 #include "cohort/parameter_server/store/read_parts.h"
 #include "cohort/parameter_server/store/write_kept.h"
 
@@ -44,7 +45,11 @@ enum StoreMethod : size_t {
 };
 constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
-    {.name = "read", .callers = kReaders, .fenced = false, .max_control_bytes = kMostControlBytes},
+    {.name = "read",
+     .callers = kReaders,
+     .max_bulk_bytes = kMostPackedFields,
+     .fenced = false,
+     .max_control_bytes = kMostControlBytes},
     {.name = "rows",
      .callers = kReaders,
      .max_bulk_bytes = kMostStoreBytes,
@@ -63,6 +68,7 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "load", .callers = kReaders, .fenced = false},
     {.name = "keep",
      .callers = rpc::Role::kCoordinator,
+     .max_bulk_bytes = kMostPackedFields,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
     {.name = "write_kept", .callers = rpc::Role::kCoordinator, .fenced = false},
@@ -70,6 +76,7 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "drop_kept", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "read_parts",
      .callers = rpc::Role::kCoordinator,
+     .max_bulk_bytes = kMostPackedFields,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
     {.name = "send_part",
@@ -80,6 +87,7 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "drop_parts", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "release",
      .callers = rpc::Role::kCoordinator,
+     .max_bulk_bytes = kMostPackedFields,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
 };
@@ -128,8 +136,8 @@ void StoreService::run(size_t method, rpc::Call& call) const {
   // As in the steps of one process: slots decay into such numbers here, too.
   const ScopedFlushDenormals flush_denormals;
   try {
-    rpc::Message reply =
-        with_typed_errors(self_name_.c_str(), [&] { return pass_and_answer(method, call); });
+    rpc::Message reply = with_typed_errors(self_name_.c_str(),
+                                           [&] { return packed(pass_and_answer(method, call)); });
     bytes_in_ += static_cast<int64_t>(call.request().bulk_bytes());
     bytes_out_ += static_cast<int64_t>(reply.bulk_bytes());
     call.reply(std::move(reply));
@@ -151,7 +159,8 @@ VariableStore::Load StoreService::load() const {
 }
 
 rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call) const {
-  const rpc::Message& request = call.request();
+  const std::optional<rpc::Message> whole = unpacked(call.request());
+  const rpc::Message& request = whole ? *whole : call.request();
   const TaskId& caller = call.caller().task;
   switch (method) {
     case kLoad:
