@@ -39,8 +39,8 @@ TEST(PackedMessage, ShortOnesAreSentAsTheyAre) {
 }
 
 TEST(PackedMessage, ManyTensorsArriveAsTheyWereSent) {
-  for (const size_t each : {0, 1, 5'000, 700'000}) {
-    const size_t count = each == 700'000 ? 1'100 : 10'000;
+  for (const size_t each : {0, 1, 500, 30'000}) {
+    const size_t count = each == 30'000 ? 1'100 : 10'000;
     const rpc::Message sent = message_of(count, each);
     const rpc::Message message = packed(sent);
     EXPECT_LE(message.bulk.size(), rpc::kMaxBulks / 2);

@@ -108,12 +108,12 @@ TEST_F(StoreClientTest, APushBringsWhatItAskedFor) {
 
 // All of a step is applied or nothing, so that it is one call, whatever the number of variables.
 TEST_F(StoreClientTest, APushOfManyShardsIsOneCallToo) {
-  constexpr int kShards = 20'000;
+  constexpr int kShards = 10'000;
   std::vector<StoreOp> ops;
   StoreClient::Pull pull;
   for (int i = 10; i < 10 + kShards; ++i) {
     tasks_[0]->store.create({i, 0}, "v", at::zeros({2}));
-    ops.emplace_back(AssignShard{{i, 0}, AssignOp::kAdd, at::full({2}, i)});
+    ops.emplace_back(AssignShard{{i, 0}, AssignOp::kAdd, at::full({2}, 1. * i)});
     pull.shards.push_back({{0, {i, 0}}, -1});
   }
   const auto push = client_.start({ops}, {.token = 7}, pull);
