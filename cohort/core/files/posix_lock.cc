@@ -6,11 +6,16 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
 #include <utility>
 
 #include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -52,10 +57,38 @@ UniqueFd open_lock_file(const std::string& path) {
   return fd;
 }
 
-[[noreturn]] void throw_held(int fd, const std::string& path) {
+std::string read_owner(int fd) {
   std::array<char, kMostOwnerBytes> owner;
   const Transfer read = read_all(fd, 0, owner.data(), owner.size());
-  const std::string_view text(owner.data(), read.bytes);
+  return std::string(owner.data(), read.bytes);
+}
+
+// An errno, 0 for success.
+int try_flock(int fd, int operation) {
+  return retry_eintr([&] { return ::flock(fd, operation | LOCK_NB); }) == 0 ? 0 : errno;
+}
+
+// ENOLCK: an NFS server whose lock daemon does not run.
+bool says_there_are_no_locks(int error) { return error == ENOLCK || is_unsupported(error); }
+
+// Once for each file system.
+void warn_of_no_locks(int error, int fd, const std::string& path) {
+  static std::mutex mutex;
+  static std::set<dev_t> warned;  // guarded by mutex
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return;
+  const std::lock_guard lock(mutex);
+  if (!warned.insert(status.st_dev).second) return;
+  const char* const name = ::strerrorname_np(error);
+  log_warning("the file system of ", quoted(path),
+              " has no locks (flock: ", name != nullptr ? name : "ENOTSUPP",
+              "): nothing keeps a second process from writing there at the same time, which would "
+              "destroy the work of both. Start one only, or have it mounted with locks (Lustre: "
+              "-o flock)");
+}
+
+[[noreturn]] void throw_held(int fd, const std::string& path) {
+  const std::string text = read_owner(fd);
   throw FailedPreconditionError(
       str(quoted(path), " is locked", text.empty() ? "" : " by " + quoted(text),
           "; only one may write there at a time: stop the other or use another directory"));
@@ -72,9 +105,17 @@ void write_owner(int fd, const std::string& path, std::string_view owner) {
 std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view owner) {
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     UniqueFd fd = open_lock_file(path);
-    if (retry_eintr([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
-      if (errno == EWOULDBLOCK) throw_held(fd.get(), path);
-      throw_errno(errno, "locking " + quoted(path));
+    const int error = try_flock(fd.get(), LOCK_EX);
+    if (error == EWOULDBLOCK) {
+      // Whoever asks who holds the lock shares it for a moment; a holder shares it with nobody.
+      if (try_flock(fd.get(), LOCK_SH) != 0) throw_held(fd.get(), path);
+      std::this_thread::yield();
+      continue;
+    }
+    if (says_there_are_no_locks(error)) {
+      warn_of_no_locks(error, fd.get(), path);
+    } else if (error != 0) {
+      throw_errno(error, "locking " + quoted(path));
     }
     // Between the open and the lock somebody may have removed the file or put another there.
     if (!names(path, fd.get())) continue;
@@ -83,6 +124,13 @@ std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view o
   }
   throw AbortedError(str(quoted(path), " was replaced ", kMostAttempts,
                          " times while it was being locked; find out who removes lock files"));
+}
+
+std::optional<std::string> posix_lock_holder(const std::string& path) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const UniqueFd fd(retry_eintr([&] { return ::open(path.c_str(), kFlags); }));
+  if (!fd.valid() || try_flock(fd.get(), LOCK_SH) != EWOULDBLOCK) return std::nullopt;
+  return read_owner(fd.get());
 }
 
 }  // namespace cohort::internal
