@@ -49,8 +49,9 @@ struct ModelCheckpointOptions {
 // the next save is tried as usual. COLLECTIVE over tasks, of which one writes; other processes cannot
 // save into the same directory as long as fit runs.
 // Errors of fit, before the first step: Unimplemented, where the model cannot be saved whole (a
-// TorchModel, a layer without get_config); NotFound, PermissionDenied, DataLoss, where nothing can be
-// written at the path (a part of it is a file, it is another user's, it is read-only).
+// TorchModel, a layer without get_config); NotFound, PermissionDenied, where nothing can be written at
+// the path (a part of it is a file, it is another user's, it is read-only); FailedPrecondition
+// (another process saves there).
 // Thread safety: as Callback.
 class COHORT_API ModelCheckpoint : public Callback {
  public:
