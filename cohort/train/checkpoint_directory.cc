@@ -42,7 +42,7 @@ Registry& registry() {
   return *registry;
 }
 
-// A directory has many.
+// A directory has many spellings; this is the same for all of them.
 std::string one_spelling(const std::string& path) {
   std::error_code error;
   std::filesystem::path whole = std::filesystem::absolute(path, error);

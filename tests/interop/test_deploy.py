@@ -123,7 +123,7 @@ def follow_instructions(file, folder):
 
 
 def copy_program(program, image):
-    """With those of its libraries that are not the host's own."""
+    """The program and those of its libraries that are not the host's own."""
     shutil.copy(program, image)
     linked = subprocess.run(["ldd", str(program)], check=True, stdout=subprocess.PIPE, text=True).stdout
     for library in re.findall(r"=> (/\S+)", linked):
@@ -221,7 +221,7 @@ def test_train_sbatch_is_queued_again_where_that_may_help(code, restarts, queued
 
 
 def unit(file):
-    """Of systemd; what stands twice is not needed here."""
+    """A unit of systemd. A key that stands twice has its last value: none that is needed does."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     parser.optionxform = str
     parser.read_string(file.read_text())

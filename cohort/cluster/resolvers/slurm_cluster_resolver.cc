@@ -140,7 +140,7 @@ void check_slot(const Slot& slot, int rank, const VariableReader& variables) {
                                     "; start the step with srun --distribution=block"));
 }
 
-// Of a job or step, which has a number unless it is Slurm's own (the batch script's); up to 32 bits.
+// A job's or step's, of up to 32 bits; 0 where it has none, as the batch script's step.
 int64_t number_or_zero(const VariableReader& variables, const std::string& name) {
   return internal::parse_number<int64_t>(variables.find(name).value_or("")).value_or(0);
 }
