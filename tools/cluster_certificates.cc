@@ -1,6 +1,7 @@
 #include <chrono>
 
 #include "cohort/cluster/security/make_certificates.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/text.h"
 #include "tools/cluster_commands.h"
 
@@ -31,11 +32,10 @@ int make_cluster_certificates(const CertificatesOptions& options, std::ostream& 
       security::credentials_in(options.directory, request.tasks.front());
   out << (made.new_authority ? "New authority" : "Same authority as before") << ", "
       << request.tasks.size() + 1 << " certificates for " << options.days
-      << " days. Keep ca.key on this host; give each task its own two files and ca.pem. "
-      << request.tasks.front() << ":\n"
-      << "  COHORT_CERTIFICATE_FILE=" << first.certificate_file << '\n'
-      << "  COHORT_KEY_FILE=" << first.key_file << '\n'
-      << "  COHORT_CA_FILE=" << first.ca_file << '\n';
+      << " days. Keep ca.key on this host; give each task its own two files and ca.pem, "
+      << request.tasks.front() << ' ' << internal::base_name(first.certificate_file) << " and "
+      << internal::base_name(first.key_file) << ". It finds them by\n"
+      << "  COHORT_CERTIFICATES=" << options.directory << '\n';
   return 0;
 }
 

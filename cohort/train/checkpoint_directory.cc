@@ -39,17 +39,44 @@ Registry& registry() {
   return *registry;
 }
 
-}  // namespace
-
-std::shared_ptr<CheckpointDirectory> CheckpointDirectory::for_writing(FileSystem& files,
-                                                                      const std::string& path) {
-  // One directory has many spellings.
+// A directory has many spellings; this is the same for all of them.
+std::string one_spelling(const std::string& path) {
   std::error_code error;
   std::filesystem::path whole = std::filesystem::absolute(path, error);
   if (!error) whole = std::filesystem::weakly_canonical(whole, error);
   if (error) throw_errno(error.value(), "examining " + quoted(path));
   std::string key = whole.string();
   while (key.size() > 1 && key.back() == '/') key.pop_back();
+  return key;
+}
+
+[[noreturn]] void throw_other_writer(const std::string& path, std::string_view who) {
+  throw FailedPreconditionError(
+      str("another process writes checkpoints into '", path,
+          "'; two writers would destroy each other's work, so save elsewhere or stop it: ", who));
+}
+
+}  // namespace
+
+std::optional<std::string> CheckpointDirectory::other_writer(FileSystem& files,
+                                                             const std::string& path) {
+  const std::string key = one_spelling(path);
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (all.directories.contains({&files, key})) return std::nullopt;
+  return files.lock_holder(join_path(path, kLockName));
+}
+
+void CheckpointDirectory::check_no_other_writer(FileSystem& files, const std::string& path) {
+  const std::string lock = join_path(path, kLockName);
+  if (const auto who = other_writer(files, path)) {
+    throw_other_writer(path, str(quoted(lock), " is locked by ", quoted(*who)));
+  }
+}
+
+std::shared_ptr<CheckpointDirectory> CheckpointDirectory::for_writing(FileSystem& files,
+                                                                      const std::string& path) {
+  const std::string key = one_spelling(path);
   Registry& all = registry();
   std::unique_lock lock(all.mutex);
   const auto place = all.directories.try_emplace({&files, key}).first;
@@ -77,10 +104,7 @@ CheckpointDirectory::CheckpointDirectory(FileSystem& files, std::string path)
   try {
     lock_ = files.lock(join_path(path_, kLockName), describe_this_process());
   } catch (const FailedPreconditionError& error) {
-    throw FailedPreconditionError(
-        str("another process writes checkpoints into '", path_,
-            "'; two writers would destroy each other's work, so save elsewhere or stop it: ",
-            error.what()));
+    throw_other_writer(path_, error.what());
   }
   for (const std::string& name : files.list(path_)) {
     if (is_left_over(name)) files.remove(join_path(path_, name));

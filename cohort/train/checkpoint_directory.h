@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "cohort/core/files/file_system.h"
@@ -19,6 +20,12 @@ class CheckpointDirectory {
   // Errors: FailedPrecondition (another process writes there; names it), as FileSystem's.
   static std::shared_ptr<CheckpointDirectory> for_writing(FileSystem& files,
                                                           const std::string& path);
+
+  // What another process that writes there says of itself, for whoever will save only much later;
+  // nothing where there is none, or it cannot be told. Makes nothing.
+  static std::optional<std::string> other_writer(FileSystem& files, const std::string& path);
+  // Errors: FailedPrecondition (another process writes there; names it).
+  static void check_no_other_writer(FileSystem& files, const std::string& path);
 
   // For the time of one save. Errors: FailedPrecondition (somebody removed or replaced the lock's
   // file: another process may be writing), DeadlineExceeded (another save of this process into the

@@ -5,6 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager_impl.h"
 
@@ -80,12 +81,22 @@ std::optional<std::string> CheckpointManagerImpl::save(const train::ManagerSaveO
   return checkpoint_.impl().write(job, options.checkpoint);
 }
 
+// A program that only reads may restore beside the one that saves; one that saves learns at once what its
+// first save would fail of.
+void CheckpointManagerImpl::warn_of_another_writer() const {
+  const auto who = CheckpointDirectory::other_writer(checkpoint_.impl().files(), directory_);
+  if (!who) return;
+  log_warning("CheckpointManager: another process writes checkpoints into ", quoted(directory_),
+              ": ", quoted(*who), "; as long as it does, every save of this one there will fail");
+}
+
 // The writer's list is the one that counts.
 std::optional<std::string> CheckpointManagerImpl::agree_on_latest(
     const train::RestoreOptions& options) {
   const GroupTalk talk =
       checkpoint_.impl().talk("restoring the latest checkpoint", options.group_timeout);
   const std::string told = talk.tell("which", [&] {
+    warn_of_another_writer();
     try {
       kept_->check_state();
       if (options.fall_back && !kept_->latest()) kept_->recover_by_number();

@@ -88,7 +88,8 @@ class COHORT_API CheckpointManager {
   // Errors: as Checkpoint::save; DataLoss (the state file is damaged).
   std::optional<std::string> save(const ManagerSaveOptions& options = {}) const;
   // Returns the path that was restored; nullopt after init_fn. With options.fall_back it works even
-  // if the state file is damaged or missing.
+  // if the state file is damaged or missing. Where another process writes into the directory, so
+  // that a save would fail, a warning says who.
   // Errors: as Checkpoint::restore; DataLoss (the state file is damaged).
   std::optional<std::string> restore_or_initialize(const RestoreOptions& options = {}) const;
 

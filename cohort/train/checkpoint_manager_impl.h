@@ -28,6 +28,7 @@ class CheckpointManagerImpl {
 
  private:
   std::optional<std::string> agree_on_latest(const train::RestoreOptions& options);
+  void warn_of_another_writer() const;
   bool is_due(int64_t step, bool check_interval) const;
   std::optional<int64_t> step() const;
 

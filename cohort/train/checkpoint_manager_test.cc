@@ -299,5 +299,24 @@ TEST_F(CheckpointsIteratorTest, SeesWhatAnotherThreadSaves) {
   trainer.join();
 }
 
+// Whoever only reads goes on; whoever will save knows it before an epoch of work.
+TEST_F(CheckpointManagerTest, ASecondWriterHearsOfTheFirstWhenItRestores) {
+  make({}).save();
+  {
+    const auto first = files.lock("dir/.cohort-writer.lock", "process 12 on host");
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(make({}).restore_or_initialize(), "dir/ckpt-1");
+    EXPECT_THAT(
+        testing::internal::GetCapturedStderr(),
+        testing::AllOf(testing::HasSubstr("'dir'"), testing::HasSubstr("'process 12 on host'")));
+  }
+  const CheckpointManager alone = make({});
+  alone.save();
+  testing::internal::CaptureStderr();
+  alone.restore_or_initialize();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::Not(testing::HasSubstr("another process")));
+}
+
 }  // namespace
 }  // namespace cohort::train

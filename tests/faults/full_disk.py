@@ -114,7 +114,7 @@ def save_read_only(victims, folder):
                 if outcome.status == 0:
                     raise harness.Bad("a save onto a read-only disk is said to have worked")
                 tally.note(sweep.expect_failure(
-                    outcome, {"DATA_LOSS"}, undo=lambda: harness.command(*writable)))
+                    outcome, {"PERMISSION_DENIED"}, undo=lambda: harness.command(*writable)))
     return tally.report(at_least=3)
 
 

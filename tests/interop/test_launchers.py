@@ -1,5 +1,6 @@
 """The same program under real launchers: `cohort launch`, Open MPI, torchrun and a Slurm of our own."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -182,11 +183,8 @@ def certificates(tmp_path_factory):
 
 def srun(slurm, certificates, *arguments, program=TOUR, tasks=3):
     """The tour under srun."""
-    mine = f"{certificates}/worker-$SLURM_PROCID"
-    return run(["srun", "-n", str(tasks), "--overcommit", "--kill-on-bad-exit=0", "bash", "-c",
-                f"COHORT_CERTIFICATE_FILE={mine}.pem COHORT_KEY_FILE={mine}.key "
-                f"COHORT_CA_FILE={certificates}/ca.pem exec {program} {' '.join(arguments)}"],
-               SLURM_CONF=str(slurm.conf))
+    return run(["srun", "-n", str(tasks), "--overcommit", "--kill-on-bad-exit=0", program, *arguments],
+               SLURM_CONF=str(slurm.conf), COHORT_CERTIFICATES=str(certificates))
 
 
 def test_slurm(slurm, certificates):
@@ -199,6 +197,16 @@ def test_slurm_of_workers_in_step(slurm, certificates):
     output, code = srun(slurm, certificates, "--input", program=MULTI_WORKER, tasks=2)
     check_input(output)
     assert code == 0, output
+
+
+def test_two_jobs_of_slurm_on_one_host(slurm, certificates):
+    """Which would meet at 8888."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        both = [pool.submit(srun, slurm, certificates, "--keep-all") for _ in range(2)]
+        for each in both:
+            output, code = each.result()
+            check_tour(output)
+            assert code == 0, output
 
 
 def test_slurm_names_the_lost_worker(slurm, certificates):

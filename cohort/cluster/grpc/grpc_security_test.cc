@@ -271,6 +271,45 @@ TEST_F(GrpcSecurity, FilesOfOthersAreRefused) {
   expect_error<NotFoundError>([&] { security::Security::load(mixed, std::nullopt); }, "none.pem");
 }
 
+// A directory as a pod has it: the task's own files and the authority's certificate, nothing else.
+TEST_F(GrpcSecurity, ATaskFindsItsOwnFilesInADirectory) {
+  const TaskId self{"worker", 1};
+  const std::string own = directory->path + "/own";
+  std::filesystem::create_directory(own);
+  for (const char* name : {"worker-1.pem", "worker-1.key", "ca.pem"}) {
+    std::filesystem::copy(certificates() + "/" + name, own);
+  }
+  const auto found = security::Security::load({.directory = own}, self);
+  EXPECT_EQ(found->identity().task, self);
+  EXPECT_EQ(found->credentials().key_file, own + "/worker-1.key");
+  expect_error<NotFoundError>(
+      [&] {
+        security::Security::load({.directory = own}, TaskId{"worker", 0});
+      },
+      "own/worker-0.key");
+  EXPECT_EQ(security::Security::load({.directory = certificates()}, std::nullopt)->identity().task,
+            (TaskId{"operator", 0}));
+  distribute::Credentials both = credentials(self);
+  both.directory = own;
+  expect_error<InvalidArgumentError>([&] { security::Security::load(both, self); },
+                                     "or the directory");
+  expect_error<InvalidArgumentError>(
+      [&] { security::Security::load({.directory = own, .insecure = true}, self); },
+      "exclude each other");
+}
+
+TEST_F(GrpcSecurity, TheEnvironmentNamesADirectoryOrTheFilesOfATask) {
+  ::setenv("COHORT_CERTIFICATES", "/certs", 1);
+  EXPECT_EQ(distribute::Credentials::from_environment().directory, "/certs");
+  EXPECT_FALSE(distribute::Credentials::from_environment().empty());
+  ::setenv("COHORT_KEY_FILE", "/own/key", 1);
+  EXPECT_EQ(distribute::Credentials::from_environment().directory, "");
+  EXPECT_EQ(distribute::Credentials::from_environment().key_file, "/own/key");
+  ::unsetenv("COHORT_KEY_FILE");
+  ::unsetenv("COHORT_CERTIFICATES");
+  EXPECT_TRUE(distribute::Credentials::from_environment().empty());
+}
+
 TEST_F(GrpcSecurity, KeysAreTheirOwnersAlone) {
   for (const auto& file : std::filesystem::directory_iterator(certificates())) {
     EXPECT_EQ(file.status().permissions(),

@@ -22,6 +22,12 @@ using internal::VariableReader;
 
 constexpr char kSrun[] = "srun";
 
+constexpr int kFirstPort = 8888;
+constexpr int kPortsOfAStep = 64;
+constexpr int kSteps = 359;  // prime; the last port lies below those that Linux gives to callers
+constexpr int kPlaceOfAStep =
+    97;  // jobs have numbers that follow, their steps lie far from the next job's
+
 // The hosts of the step, each with how many tasks it runs.
 struct Layout {
   std::vector<std::string> hosts;
@@ -134,6 +140,22 @@ void check_slot(const Slot& slot, int rank, const VariableReader& variables) {
                                     "; start the step with srun --distribution=block"));
 }
 
+// A job's or step's, of up to 32 bits; 0 where it has none, as the batch script's step.
+int64_t number_or_zero(const VariableReader& variables, const std::string& name) {
+  return internal::parse_number<int64_t>(variables.find(name).value_or("")).value_or(0);
+}
+
+// The same on all tasks. mpirun starts those of other hosts by a step of its own, so with a rank of its
+// the step does not count.
+int find_port_base(const VariableReader& variables, bool of_slurm) {
+  if (const auto base = variables.find_number("COHORT_PORT_BASE", 1)) return *base;
+  const auto job = static_cast<uint32_t>(number_or_zero(variables, "SLURM_JOB_ID"));
+  const auto step =
+      static_cast<uint32_t>(of_slurm ? number_or_zero(variables, "SLURM_STEP_ID") : 0);
+  const uint64_t place = (job + uint64_t{step} * kPlaceOfAStep) % kSteps;
+  return kFirstPort + static_cast<int>(place) * kPortsOfAStep;
+}
+
 std::vector<std::string> make_addresses(const Layout& layout, const std::vector<Slot>& slots,
                                         int port_base) {
   std::map<std::string, int64_t> next_port;  // a host may be in the list twice
@@ -180,7 +202,9 @@ SlurmClusterResolver::SlurmClusterResolver(const SlurmClusterResolverOptions& op
   const std::vector<Slot> slots = place_ranks(layout, self.size);
   const Slot& own = slots[static_cast<size_t>(self.rank)];
   if (self.of_slurm) check_slot(own, self.rank, variables);
-  const std::vector<std::string> addresses = make_addresses(layout, slots, options.port_base);
+  const int port_base =
+      options.port_base ? *options.port_base : find_port_base(variables, self.of_slurm);
+  const std::vector<std::string> addresses = make_addresses(layout, slots, port_base);
 
   train::ClusterSpec::Jobs spec;
   int rank = 0;

@@ -2,7 +2,8 @@
 //
 //   srun -n 3 ./train      # 2 hosts, "2,1" tasks on them
 //
-//   tf::distribute::cluster_resolver::SlurmClusterResolver resolver({.jobs = {{"ps", 1}, {"worker", 2}}});
+//   tf::distribute::cluster_resolver::SlurmClusterResolver resolver(
+//       {.jobs = {{"ps", 1}, {"worker", 2}}, .port_base = 8888});
 //   resolver.cluster_spec();  // ClusterSpec({'ps': ['n1:8888'], 'worker': ['n1:8889', 'n2:8888']})
 #pragma once
 
@@ -19,8 +20,10 @@ namespace cohort::distribute::cluster_resolver {
 struct SlurmClusterResolverOptions {
   // Tasks by job; ranks go to jobs in alphabetical order. Empty: all are workers.
   std::map<std::string, int> jobs = {};
-  // A host's tasks listen at this port and those that follow.
-  int port_base = 8888;
+  // A host's tasks listen at this port and those that follow. Nothing: COHORT_PORT_BASE of the
+  // environment, else a port that follows from the numbers of Slurm's job and step, so that two jobs on a
+  // host do not meet (8888 to 31863); 8888 where there is no such number.
+  std::optional<int> port_base = std::nullopt;
   // Nothing: what CUDA_VISIBLE_DEVICES or SLURM_GPUS_ON_NODE says, else the GPUs of this host.
   std::optional<int> gpus_per_node = std::nullopt;
   // Nothing: an equal part of its host's for each task.

@@ -45,6 +45,32 @@ TEST(SlurmClusterResolverTest, AllAreWorkersUnlessSaid) {
   EXPECT_EQ(resolver.master(), "t02n43:2222");
 }
 
+TEST(SlurmClusterResolverTest, JobsAndStepsOfAHostHavePortsOfTheirOwn) {
+  const auto ports = [](Variables added, std::optional<int> port_base = std::nullopt) {
+    Variables variables = step("0", "1", "1", "n");
+    variables.merge(added);
+    const SlurmClusterResolver resolver({.port_base = port_base, .variables = variables});
+    return resolver.cluster_spec().task_address("worker", 0);
+  };
+  EXPECT_EQ(ports({}), "n:8888");
+  EXPECT_EQ(ports({{"SLURM_JOB_ID", "0"}}), "n:8888");
+  EXPECT_EQ(ports({{"SLURM_JOB_ID", "1"}, {"SLURM_STEP_ID", "0"}}), "n:8952");
+  EXPECT_EQ(ports({{"SLURM_JOB_ID", "1"}, {"SLURM_STEP_ID", "1"}}), "n:15160");
+  EXPECT_EQ(ports({{"SLURM_JOB_ID", "2"}, {"SLURM_STEP_ID", "0"}}), "n:9016");
+  EXPECT_EQ(ports({{"SLURM_JOB_ID", "4294967295"}}), "n:13496");
+  EXPECT_EQ(ports({{"SLURM_JOB_ID", "1"}, {"COHORT_PORT_BASE", "2222"}}), "n:2222");
+  EXPECT_EQ(ports({{"COHORT_PORT_BASE", "2222"}}, 3333), "n:3333");
+  EXPECT_EQ(ports({{"SLURM_JOB_ID", "1"},
+                   {"OMPI_COMM_WORLD_RANK", "0"},
+                   {"OMPI_COMM_WORLD_SIZE", "1"},
+                   {"SLURM_STEP_ID", "1"}}),
+            "n:8952")
+      << "of hosts that mpirun reaches by a step, and of the one that it runs on";
+  for (const char* wrong : {"0", "x", "70000", ""}) {
+    EXPECT_THROW(ports({{"COHORT_PORT_BASE", wrong}}), InvalidArgumentError) << wrong;
+  }
+}
+
 SlurmClusterResolver five_tasks(const std::string& rank, int gpus_per_node, int gpus_per_task) {
   return SlurmClusterResolver({.jobs = {{"ps", 1}, {"worker", 4}},
                                .gpus_per_node = gpus_per_node,

@@ -20,6 +20,11 @@ struct Credentials {
   std::string key_file = "";  // no rights for others
   std::string ca_file = "";
 
+  // Instead of the three: the directory that `cohort cluster certificates` has made, in which each task
+  // finds its own <job>-<index>.pem and .key, and ca.pem. Of whoever is no task: operator-0's. No other
+  // file of it is read, so a copy without ca.key and the other tasks' files does as well.
+  std::string directory = "";
+
   // A secret of 64 hexadecimal digits in a file of mode 0600. It proves that a caller belongs to the
   // cluster, not which task it is, and anybody who sees it can use it: loopback only.
   std::string token_file = "";
@@ -27,13 +32,13 @@ struct Credentials {
   // No proof of anything, also on addresses that others can reach. A warning says so every minute.
   bool insecure = false;
 
-  // Those that the environment names: COHORT_CERTIFICATE_FILE, COHORT_KEY_FILE, COHORT_CA_FILE,
-  // COHORT_TOKEN_FILE, COHORT_INSECURE_NETWORK=1.
+  // Those that the environment names: COHORT_CERTIFICATE_FILE, COHORT_KEY_FILE, COHORT_CA_FILE, else
+  // COHORT_CERTIFICATES, a directory; COHORT_TOKEN_FILE; COHORT_INSECURE_NETWORK=1.
   COHORT_API static Credentials from_environment();
 
   bool empty() const {
-    return certificate_file.empty() && key_file.empty() && ca_file.empty() && token_file.empty() &&
-           !insecure;
+    return certificate_file.empty() && key_file.empty() && ca_file.empty() && directory.empty() &&
+           token_file.empty() && !insecure;
   }
 };
 

@@ -22,7 +22,6 @@ namespace cohort::internal::security {
 namespace {
 
 constexpr char kAuthority[] = "ca";
-constexpr char kOperator[] = "operator";
 
 std::string in_directory(const std::string& directory, const std::string& name) {
   return (std::filesystem::path(directory) / name).string();
@@ -163,7 +162,7 @@ MadeCertificates make_certificates(const CertificateRequest& request) {
   MadeCertificates made;
   const Signer signer = authority_of(request, made);
   std::vector<TaskId> tasks = request.tasks;
-  if (request.with_operator) tasks.push_back({kOperator, 0});
+  if (request.with_operator) tasks.push_back({kOperatorJob, 0});
   for (const TaskId& task : tasks) {
     const SignedCertificate signed_one = sign(signer, request, task);
     const std::string path = in_directory(request.directory, stem(task));

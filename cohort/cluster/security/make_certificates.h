@@ -13,6 +13,8 @@
 
 namespace cohort::internal::security {
 
+inline constexpr char kOperatorJob[] = "operator";
+
 struct CertificateRequest {
   std::string cluster;
   std::vector<TaskId> tasks = {};

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "cohort/cluster/security/certificate.h"
+#include "cohort/cluster/security/make_certificates.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/text_stream.h"
@@ -24,11 +25,17 @@ std::string environment_text(const char* name) {
 }  // namespace
 
 distribute::Credentials distribute::Credentials::from_environment() {
-  return {.certificate_file = environment_text("COHORT_CERTIFICATE_FILE"),
-          .key_file = environment_text("COHORT_KEY_FILE"),
-          .ca_file = environment_text("COHORT_CA_FILE"),
-          .token_file = environment_text("COHORT_TOKEN_FILE"),
-          .insecure = environment_text("COHORT_INSECURE_NETWORK") == "1"};
+  Credentials found = {.certificate_file = environment_text("COHORT_CERTIFICATE_FILE"),
+                       .key_file = environment_text("COHORT_KEY_FILE"),
+                       .ca_file = environment_text("COHORT_CA_FILE"),
+                       .token_file = environment_text("COHORT_TOKEN_FILE"),
+                       .insecure = environment_text("COHORT_INSECURE_NETWORK") == "1"};
+  // Files of one task's own go before: a launcher gives them to its tasks, whatever its own
+  // environment says.
+  const bool names_files =
+      !found.certificate_file.empty() || !found.key_file.empty() || !found.ca_file.empty();
+  if (!names_files) found.directory = environment_text("COHORT_CERTIFICATES");
+  return found;
 }
 
 namespace internal::security {
@@ -73,8 +80,10 @@ std::string read_token(const std::string& path) {
 }
 
 constexpr std::string_view kWhatToDo =
-    ". Give the task credentials (certificate_file, key_file and ca_file; `cohort cluster "
-    "certificates` makes them), or say insecure = true (COHORT_INSECURE_NETWORK=1) where everybody "
+    ". Give the task credentials (COHORT_CERTIFICATES=DIR, or certificate_file, key_file and "
+    "ca_file; "
+    "`cohort cluster certificates` makes them), or say insecure = true (COHORT_INSECURE_NETWORK=1) "
+    "where everybody "
     "who can reach the network may do everything";
 
 }  // namespace
@@ -89,11 +98,21 @@ std::shared_ptr<const Security> Security::load(const distribute::Credentials& cr
     throw InvalidArgumentError(
         "credentials: certificate_file, key_file and ca_file belong together; give all three");
   }
-  if ((files != 0) + !credentials.token_file.empty() + credentials.insecure > 1) {
+  const bool in_directory = !credentials.directory.empty();
+  if (files != 0 && in_directory) {
+    throw InvalidArgumentError(
+        "credentials: give certificate_file, key_file and ca_file, or the directory where they "
+        "are");
+  }
+  if ((files != 0 || in_directory) + !credentials.token_file.empty() + credentials.insecure > 1) {
     throw InvalidArgumentError(
         "credentials: give certificates, or a token_file, or insecure; they exclude each other");
   }
-  if (files != 0) {
+  if (in_directory) {
+    security->credentials_ =
+        credentials_in(credentials.directory, self.value_or(TaskId{kOperatorJob, 0}));
+  }
+  if (files != 0 || in_directory) {
     security->mode_ = Mode::kTls;
     security->load_tls(self);
   } else if (!credentials.token_file.empty()) {

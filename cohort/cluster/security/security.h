@@ -17,7 +17,8 @@ class Security {
  public:
   enum class Mode { kNone, kToken, kTls };
 
-  // For the task `self`; nothing: a certificate of any task will do (an operator's, say).
+  // For the task `self`; nothing: a certificate of any task will do (an operator's, say, which is
+  // the one that is taken from a directory).
   // Errors: InvalidArgument (options that contradict each other), NotFound (no such file),
   // FailedPrecondition (a file that others may read, a token that is none, a certificate of another
   // task, one that has expired or does not fit its key).

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +23,10 @@
 namespace cohort::internal {
 
 // Errors of all calls here, by errno; the text names the call, the path and the errno:
-// NotFound (ENOENT, ENOTDIR), AlreadyExists (EEXIST), PermissionDenied (EACCES, EPERM, ELOOP),
-// ResourceExhausted (ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE, ENFILE, ENOLCK), InvalidArgument
+// NotFound (ENOENT, ENOTDIR), AlreadyExists (EEXIST), PermissionDenied (EACCES, EPERM, EROFS,
+// ELOOP), ResourceExhausted (ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE, ENFILE, ENOLCK), InvalidArgument
 // (ENAMETOOLONG, EISDIR, EINVAL, EXDEV), FailedPrecondition (EBUSY, ETXTBSY, ENOTEMPTY),
-// Unimplemented (ENOSYS, EOPNOTSUPP), DataLoss (EIO, EROFS and what else the device reports). EINTR
+// Unimplemented (ENOSYS, EOPNOTSUPP, ENOTSUPP), DataLoss (EIO and what else the device reports). EINTR
 // is retried, short reads and writes are continued; a write beyond RLIMIT_FSIZE is EFBIG and ends
 // nothing. No call waits for anything but the device; file_deadline.h limits how long.
 
@@ -98,9 +99,13 @@ class FileSystem {
   virtual void sync_directory(const std::string& path) = 0;
 
   // The lock of a file, which is made if need be, and where `owner` is written for others to read.
-  // Held against other processes and against this one alike. Does not wait.
+  // Held against other processes and against this one alike. Does not wait. Where the file system
+  // has no locks it keeps nobody out, which a warning says once for each file system.
   // Errors: FailedPrecondition (it is held; the text has what its holder wrote).
   virtual std::unique_ptr<FileLock> lock(const std::string& path, std::string_view owner) = 0;
+  // What the holder of a lock wrote; nothing where nobody holds it, or the file system cannot tell.
+  // Makes nothing, and takes the lock from nobody.
+  virtual std::optional<std::string> lock_holder(const std::string& path) = 0;
 };
 
 // The operating system's.

@@ -9,6 +9,9 @@
 namespace cohort::internal {
 namespace {
 
+// ENOTSUPP of the kernel, for which the C library has no name.
+constexpr int kKernelsUnsupported = 524;
+
 // What to do about it, where that is clear.
 std::string_view advice(int error_number) {
   switch (error_number) {
@@ -30,7 +33,8 @@ std::string_view advice(int error_number) {
     case EIO:
       return "; the device failed: take what was written last for lost";
     case EROFS:
-      return "; the file system is mounted read-only, as some are after an error of their device";
+      return "; the file system is mounted read-only, as some are after an error of their device: "
+             "remount it or use another directory";
     default:
       return "";
   }
@@ -47,6 +51,7 @@ Code errno_code(int error_number) {
       return Code::kAlreadyExists;
     case EACCES:
     case EPERM:
+    case EROFS:
     case ELOOP:
       return Code::kPermissionDenied;
     case ENOSPC:
@@ -68,16 +73,24 @@ Code errno_code(int error_number) {
       return Code::kFailedPrecondition;
     case ENOSYS:
     case EOPNOTSUPP:
+    case kKernelsUnsupported:
       return Code::kUnimplemented;
     default:
       return Code::kDataLoss;
   }
 }
 
+bool is_unsupported(int error_number) { return errno_code(error_number) == Code::kUnimplemented; }
+
 void throw_errno(int error_number, std::string_view action) {
+  std::string_view words = errno_text(error_number);
   const char* name = ::strerrorname_np(error_number);
+  if (error_number == kKernelsUnsupported) {
+    words = "Operation not supported";
+    name = "ENOTSUPP";
+  }
   const std::string text =
-      str(action, " failed: ", errno_text(error_number), " (",
+      str(action, " failed: ", words, " (",
           name != nullptr ? name : decimal_digits(error_number), ")", advice(error_number));
   switch (errno_code(error_number)) {
     case Code::kNotFound:

@@ -11,6 +11,9 @@
 namespace cohort::internal {
 
 Code errno_code(int error_number);
+// Whether a file system says so that it has no such operation: ENOSYS, EOPNOTSUPP, and the kernel's
+// own ENOTSUPP, which NFS and Lustre let through to programs.
+bool is_unsupported(int error_number);
 // `action`: what failed, with the path: "creating 'a'".
 [[noreturn]] void throw_errno(int error_number, std::string_view action);
 

@@ -41,10 +41,11 @@ UniqueFd open_directory(const std::string& path) {
       retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
 }
 
-// An errno, 0 for success. EINVAL is how some file systems say that directories need no sync.
+// An errno, 0 for success. EINVAL, or that there is no such operation, is how some file systems say
+// that directories need no sync.
 int sync_open_directory(const UniqueFd& fd) {
   if (retry_eintr([&] { return ::fsync(fd.get()); }) == 0 || errno == EINVAL) return 0;
-  return errno;
+  return is_unsupported(errno) ? 0 : errno;
 }
 
 // The entry of a directory that was there: a process that made it may have been killed before it
@@ -156,6 +157,10 @@ class PosixFileSystem final : public FileSystem {
 
   std::unique_ptr<FileLock> lock(const std::string& path, std::string_view owner) override {
     return posix_lock(path, owner);
+  }
+
+  std::optional<std::string> lock_holder(const std::string& path) override {
+    return posix_lock_holder(path);
   }
 };
 

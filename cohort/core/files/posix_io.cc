@@ -7,6 +7,8 @@
 
 #include <ctime>
 
+#include "cohort/core/files/posix_error.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -74,7 +76,7 @@ Transfer read_all(int fd, uint64_t offset, void* out, size_t length) {
 int reserve_space(int fd, uint64_t bytes) {
   const FileSizeSignalBlocked blocked;
   if (retry_eintr([&] { return ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)); }) == 0) return 0;
-  const bool unable = errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+  const bool unable = is_unsupported(errno) || errno == EINVAL;
   return unable ? 0 : errno;
 }
 

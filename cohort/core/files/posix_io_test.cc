@@ -166,9 +166,11 @@ TEST(ThrowErrnoTest, EachCodeHasItsClass) {
     EXPECT_THROW(throw_errno(error_number, ""), InvalidArgumentError) << error_number;
   }
   EXPECT_THROW(throw_errno(EBUSY, ""), FailedPreconditionError);
-  EXPECT_THROW(throw_errno(EOPNOTSUPP, ""), UnimplementedError);
+  for (int error_number : {ENOSYS, EOPNOTSUPP, 524}) {
+    EXPECT_THROW(throw_errno(error_number, ""), UnimplementedError) << error_number;
+  }
   EXPECT_THROW(throw_errno(EIO, ""), DataLossError);
-  EXPECT_THROW(throw_errno(EROFS, ""), DataLossError);
+  EXPECT_THROW(throw_errno(EROFS, ""), PermissionDeniedError);
 }
 
 }  // namespace

@@ -7,11 +7,16 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
 #include <utility>
 
 #include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/process.h"
 #include "cohort/core/text.h"
 
@@ -34,10 +39,12 @@ bool names(const std::string& path, int fd) {
 
 class PosixLock final : public FileLock {
  public:
-  PosixLock(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
-  // A child of a fork holds nothing: its parent does.
+  PosixLock(UniqueFd fd, std::string path, bool excludes_others)
+      : fd_(std::move(fd)), path_(std::move(path)), excludes_others_(excludes_others) {}
+  // A child of a fork holds nothing: its parent does. A file that excludes nobody may be another
+  // writer's as well, whose next save would miss it.
   ~PosixLock() override {
-    if (!home_.is_here()) return;
+    if (!home_.is_here() || !excludes_others_) return;
     try {
       if (still_valid()) ::unlink(path_.c_str());
     } catch (const Error&) {  // a broken disk: the file stays, and hinders nobody
@@ -49,6 +56,7 @@ class PosixLock final : public FileLock {
   const HomeProcess home_;
   UniqueFd fd_;
   const std::string path_;
+  const bool excludes_others_;
 };
 
 UniqueFd open_lock_file(const std::string& path) {
@@ -63,10 +71,38 @@ UniqueFd open_lock_file(const std::string& path) {
   return fd;
 }
 
-[[noreturn]] void throw_held(int fd, const std::string& path) {
+std::string read_owner(int fd) {
   std::array<char, kMostOwnerBytes> owner;
   const Transfer read = read_all(fd, 0, owner.data(), owner.size());
-  const std::string_view text(owner.data(), read.bytes);
+  return std::string(owner.data(), read.bytes);
+}
+
+// An errno, 0 for success.
+int try_flock(int fd, int operation) {
+  return retry_eintr([&] { return ::flock(fd, operation | LOCK_NB); }) == 0 ? 0 : errno;
+}
+
+// ENOLCK: an NFS server whose lock daemon does not run.
+bool says_there_are_no_locks(int error) { return error == ENOLCK || is_unsupported(error); }
+
+// Once for each file system.
+void warn_of_no_locks(int error, int fd, const std::string& path) {
+  static std::mutex mutex;
+  static std::set<dev_t> warned;  // guarded by mutex
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return;
+  const std::lock_guard lock(mutex);
+  if (!warned.insert(status.st_dev).second) return;
+  const char* const name = ::strerrorname_np(error);
+  log_warning("the file system of ", quoted(path),
+              " has no locks (flock: ", name != nullptr ? name : "ENOTSUPP",
+              "): nothing keeps a second process from writing there at the same time, which would "
+              "destroy the work of both. Start one only, or have it mounted with locks (Lustre: "
+              "-o flock)");
+}
+
+[[noreturn]] void throw_held(int fd, const std::string& path) {
+  const std::string text = read_owner(fd);
   throw FailedPreconditionError(
       str(quoted(path), " is locked", text.empty() ? "" : " by " + quoted(text),
           "; only one may write there at a time: stop the other or use another directory"));
@@ -83,17 +119,33 @@ void write_owner(int fd, const std::string& path, std::string_view owner) {
 std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view owner) {
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     UniqueFd fd = open_lock_file(path);
-    if (retry_eintr([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
-      if (errno == EWOULDBLOCK) throw_held(fd.get(), path);
-      throw_errno(errno, "locking " + quoted(path));
+    const int error = try_flock(fd.get(), LOCK_EX);
+    if (error == EWOULDBLOCK) {
+      // Whoever asks who holds the lock shares it for a moment; a holder shares it with nobody.
+      if (try_flock(fd.get(), LOCK_SH) != 0) throw_held(fd.get(), path);
+      std::this_thread::yield();
+      continue;
+    }
+    const bool has_locks = !says_there_are_no_locks(error);
+    if (!has_locks) {
+      warn_of_no_locks(error, fd.get(), path);
+    } else if (error != 0) {
+      throw_errno(error, "locking " + quoted(path));
     }
     // Between the open and the lock somebody may have removed the file or put another there.
     if (!names(path, fd.get())) continue;
     write_owner(fd.get(), path, owner);
-    return std::make_unique<PosixLock>(std::move(fd), path);
+    return std::make_unique<PosixLock>(std::move(fd), path, has_locks);
   }
   throw AbortedError(str(quoted(path), " was replaced ", kMostAttempts,
                          " times while it was being locked; find out who removes lock files"));
+}
+
+std::optional<std::string> posix_lock_holder(const std::string& path) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const UniqueFd fd(retry_eintr([&] { return ::open(path.c_str(), kFlags); }));
+  if (!fd.valid() || try_flock(fd.get(), LOCK_SH) != EWOULDBLOCK) return std::nullopt;
+  return read_owner(fd.get());
 }
 
 }  // namespace cohort::internal

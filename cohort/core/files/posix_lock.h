@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,5 +13,7 @@ namespace cohort::internal {
 // FileSystem::lock. The holder removes the file while it still holds it. Whoever opened it before
 // that, and locks it afterwards, finds that the path names it no more, and opens the new one.
 std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view owner);
+// FileSystem::lock_holder.
+std::optional<std::string> posix_lock_holder(const std::string& path);
 
 }  // namespace cohort::internal

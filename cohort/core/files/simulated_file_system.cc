@@ -291,6 +291,13 @@ std::unique_ptr<FileLock> SimulatedFileSystem::lock(const std::string& path,
   return std::make_unique<SimulatedLock>(state_, node, path);
 }
 
+std::optional<std::string> SimulatedFileSystem::lock_holder(const std::string& path) {
+  const std::lock_guard lock(state_->mutex);
+  const NodePtr node = state_->disk.find(path);
+  if (!node || !node->locked) return std::nullopt;
+  return node->bytes;
+}
+
 void SimulatedFileSystem::set_faults(const FaultPlan& plan) {
   const std::lock_guard lock(state_->mutex);
   state_->plan = plan;

@@ -62,6 +62,7 @@ class SimulatedFileSystem final : public FileSystem {
   void make_directories(const std::string& path) override;
   void sync_directory(const std::string& path) override;
   std::unique_ptr<FileLock> lock(const std::string& path, std::string_view owner) override;
+  std::optional<std::string> lock_holder(const std::string& path) override;
 
   void set_faults(const FaultPlan& plan);
   // Called before each call with its line of the log, on the thread that makes it: may wait.

@@ -87,7 +87,7 @@ TEST(SimulatedFileSystemTest, FailsTheCallItWasToldTo) {
 
 TEST(SimulatedFileSystemTest, StaysBrokenIfTold) {
   SimulatedFileSystem files;
-  files.set_faults({.fail_at = 2, .error_number = EROFS, .stays_broken = true});
+  files.set_faults({.fail_at = 2, .error_number = EIO, .stays_broken = true});
   EXPECT_FALSE(files.exists("a"));
   EXPECT_THROW(files.exists("a"), DataLossError);
   EXPECT_THROW(files.exists("a"), DataLossError);
@@ -225,9 +225,11 @@ TEST(SimulatedFileSystemTest, ALockExcludesUntilItIsReleased) {
   SimulatedFileSystem files;
   auto lock = files.lock("lock", "process 1");
   expect_error<FailedPreconditionError>([&] { files.lock("lock", "process 2"); }, "'process 1'");
+  EXPECT_EQ(files.lock_holder("lock"), "process 1");
   EXPECT_TRUE(lock->still_valid());
   lock.reset();
   EXPECT_FALSE(files.exists("lock"));
+  EXPECT_EQ(files.lock_holder("lock"), std::nullopt);
   lock = files.lock("lock", "process 2");
   files.remove("lock");
   EXPECT_FALSE(lock->still_valid());

@@ -8,8 +8,8 @@ namespace cohort::internal {
 // Makes nothing: a directory that is missing can be made if the nearest one above it that exists can
 // be written to. Symbolic links are followed. What happens to the directory afterwards, and how much
 // space there is, nobody knows.
-// Errors: as FileSystem's: NotFound (a part of the path is a file), PermissionDenied, DataLoss (the
-// file system is mounted read-only), ...
+// Errors: as FileSystem's: NotFound (a part of the path is a file), PermissionDenied (also
+// where the file system is mounted read-only), ...
 void check_directory_is_writable(const std::string& path);
 
 }  // namespace cohort::internal

@@ -13,6 +13,7 @@
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/training.h"
+#include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_reader.h"
 
 namespace cohort::keras::callbacks {
@@ -63,7 +64,10 @@ void BackupAndRestore::on_train_begin() {
         "BackupAndRestore works in fit only; in a loop of your own use "
         "train::CheckpointManager");
   }
-  if (is_chief()) internal::check_directory_is_writable(directory_);
+  if (is_chief()) {
+    internal::check_directory_is_writable(directory_);
+    internal::CheckpointDirectory::check_no_other_writer(internal::posix_file_system(), directory_);
+  }
   if (is_chief() && Training::of(*internal::model_of(model())).used_backups.contains(directory_)) {
     internal::log_warning("BackupAndRestore: an earlier fit of this program has used ", directory_,
                           ", too: killed from now on and started again, the program would go on "

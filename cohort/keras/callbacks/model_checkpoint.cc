@@ -1,11 +1,13 @@
 #include "cohort/keras/callbacks/model_checkpoint.h"
 
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/file_name.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/saving/saved_model.h"
+#include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"
 
 namespace cohort::keras::callbacks {
@@ -69,7 +71,9 @@ void ModelCheckpoint::on_train_begin() {
 }
 
 void ModelCheckpoint::check_path() const {
-  internal::check_directory_is_writable(internal::common_directory(options_.filepath));
+  const std::string directory = internal::common_directory(options_.filepath);
+  internal::check_directory_is_writable(directory);
+  internal::CheckpointDirectory::check_no_other_writer(internal::posix_file_system(), directory);
   const bool is_directory =
       !options_.save_weights_only && options_.filepath.find('{') == std::string::npos;
   if (is_directory) internal::check_directory_is_writable(options_.filepath);

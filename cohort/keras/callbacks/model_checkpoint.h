@@ -49,11 +49,11 @@ struct ModelCheckpointOptions {
 // Under a file system that is full (ResourceExhausted) training goes on: the error is logged, and
 // the next save is tried as usual. COLLECTIVE over tasks, of which one writes; other processes cannot
 // save into the same directory as long as fit runs.
-// Errors of fit, before the first step: InvalidArgument, where the logs will not have what a file name
+// Errors of fit, before the first step: InvalidArgument, if the logs will not have what a file name
 // is made of (val_loss without validation; names of training are known after that step);
-// Unimplemented, where the model cannot be saved whole (a TorchModel, a layer without get_config);
-// NotFound, PermissionDenied, DataLoss, where nothing can be written at the path (a part of it is a
-// file, it is another user's, it is read-only).
+// Unimplemented, if the model cannot be saved whole (a TorchModel, a layer without get_config);
+// NotFound, PermissionDenied, if nothing can be written at the path (a part of it is a file, it is
+// another user's, it is read-only); FailedPrecondition (another process saves there).
 // Thread safety: as Callback.
 class COHORT_API ModelCheckpoint : public Callback {
  public:

@@ -366,6 +366,25 @@ TEST_F(FitErrors, ASecondRunAtTheSameTimeIsRefusedBeforeItWritesAnything) {
   EXPECT_FALSE(std::filesystem::exists(directory + "/model/model.json"));
 }
 
+TEST_F(FitErrors, ASecondRunAtTheSameTimeIsRefusedBeforeItsFirstStep) {
+  const auto held =
+      internal::posix_file_system().lock(directory + "/.cohort-writer.lock", "the first run");
+  int64_t steps = 0;
+  const callbacks::LambdaCallback counts(
+      {.on_train_batch_end = [&](int64_t, const Logs&) { ++steps; }});
+  const std::vector<callbacks::CallbackArgument> savers = {
+      callbacks::BackupAndRestore(directory),
+      callbacks::ModelCheckpoint({.filepath = directory + "/w", .save_weights_only = true}),
+      callbacks::ModelCheckpoint({.filepath = directory + "/{epoch}"})};
+  for (const callbacks::CallbackArgument& saver : savers) {
+    EXPECT_THAT(thrown<FailedPreconditionError>([&] {
+                  fit({.verbose = 0, .callbacks = {callbacks::LambdaCallback(counts), saver}});
+                }),
+                AllOf(HasSubstr(directory), HasSubstr("the first run")));
+  }
+  EXPECT_EQ(steps, 0);
+}
+
 TEST_F(FitErrors, StringsAmongTheLabelsNameWhatTakesThem) {
   const StringTensor words(std::vector<std::string>(12, "one"));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.fit(data.images, words, {.verbose = 0}); }),
