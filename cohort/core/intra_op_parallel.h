@@ -14,9 +14,9 @@ namespace cohort::internal {
 // On a machine that has its cores free these are libtorch's own OpenMP threads, of which libtorch's
 // operations have just made use. They get equal parts and meet at the end, spinning, so that a neighbour
 // on one core holds up all: a step of 4 ms took 41 ms beside builds. Where the caller has waited long
-// for the others, a team of its own takes over for a tenth of a second (intra_op_team.h), which waits for
-// nobody. The team alone would have to share cores with OpenMP's threads, who spin for milliseconds after
-// each of libtorch's operations: an LSTM trained at half its speed then.
+// for the others, cores are contended for a while (host/core_contention.h), and a team of its own takes
+// over (intra_op_team.h), which waits for nobody. The team alone would have to share cores with OpenMP's
+// threads, who spin for milliseconds after libtorch's operations: an LSTM trained at half its speed then.
 //
 // Where this library is built with sanitizers or by another compiler than GCC there is the team only
 // (included elsewhere at::parallel_for is a plain loop: libtorch's headers start threads only in what is

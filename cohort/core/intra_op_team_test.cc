@@ -1,10 +1,14 @@
 #include "cohort/core/intra_op_team.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -79,6 +83,49 @@ TEST(IntraOpTeam, NobodyWaitsForAThreadThatComesLate) {
     others_done.notify();
   });
   EXPECT_EQ(left.load(), 0);
+}
+
+// A helper that is kept in a signal's handler, as one whose core does something else.
+std::atomic<bool> helper_is_kept{false};
+std::atomic<bool> helper_may_go{false};
+void keep_helper(int) {
+  helper_is_kept = true;
+  while (!helper_may_go) ::sched_yield();
+}
+
+pid_t id_of_helper() {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<pid_t> helper{0};
+  WaitPoint begun;
+  share_by_team(2, 0, 2, 1, [&](int64_t, int64_t) {
+    if (std::this_thread::get_id() != caller) helper = ::gettid();
+    begun.notify();
+    EXPECT_TRUE(begun.wait([&] { return helper != 0; }, std::chrono::nanoseconds(0),
+                           WaitPoint::Clock::now() + std::chrono::seconds(60)));
+  });
+  return helper;
+}
+
+// Three loops one after another: none waits until a helper that was called for the last has come.
+void run_loops_without_helper() {
+  const pid_t helper = id_of_helper();
+  helper_is_kept = false;
+  helper_may_go = false;
+  const auto previous = std::signal(SIGUSR1, keep_helper);
+  ASSERT_EQ(::syscall(SYS_tgkill, ::getpid(), helper, SIGUSR1), 0);
+  const auto give_up = WaitPoint::Clock::now() + std::chrono::seconds(60);
+  while (!helper_is_kept && WaitPoint::Clock::now() < give_up) std::this_thread::yield();
+  ASSERT_TRUE(helper_is_kept);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(visits_by_team(64, 1), std::vector<int>(64, 1));
+  }
+  helper_may_go = true;
+  EXPECT_EQ(id_of_helper(), helper);  // it comes again
+  std::signal(SIGUSR1, previous);
+}
+
+TEST(IntraOpTeam, ALoopWhoseHelpersNeverComeEndsWithoutThem) {
+  std::thread(run_loops_without_helper).join();  // a new caller, who has no other helpers
 }
 
 TEST(IntraOpTeam, WithinBodyOperationsHaveOneThread) {

@@ -1,65 +1,59 @@
 // Waiting for what other threads set in atomics, at the price of a few loads where it comes soon.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include <cstdint>
 
-#include "cohort/core/host/spin_pause.h"
+#include "cohort/core/host/futex.h"
+#include "cohort/core/host/polling.h"
 
 namespace cohort::internal {
 
 // The predicate reads atomics that somebody sets before calling notify(); with sequentially
 // consistent stores no wake-up is lost.
+//
+// No std::condition_variable: glibc's may hold up whoever notifies until a thread that it woke before
+// has got a core.
 // Thread safety: any thread.
 class WaitPoint {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr Clock::time_point kForever = Clock::time_point::max();
 
-  // Spins for up to `spin`, then sleeps, until predicate() or the deadline; returns predicate().
+  // Polls for up to `spin` (host/polling.h), then sleeps, until predicate() or the deadline; returns
+  // predicate().
   template <class Predicate>
   bool wait(Predicate predicate, std::chrono::nanoseconds spin, Clock::time_point deadline) {
-    if (predicate()) return true;
-    if (spin.count() > 0) {
-      const auto end = Clock::now() + spin;
-      do {
-        for (int i = 0; i < 64; ++i) {
-          if (predicate()) return true;
-          spin_pause();
-        }
-        // Whom it waits for may have been put on the same core: let it run, instead of keeping the
-        // core from it until the spin is over (and let the scheduler see that there are two).
-        std::this_thread::yield();
-      } while (Clock::now() < end);
-    }
+    if (polling_.poll(predicate, spin)) return true;
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    std::unique_lock lock(mutex_);
     bool met = false;
-    if (deadline == kForever) {
-      condition_.wait(lock, predicate);
-      met = true;
-    } else {
-      met = condition_.wait_until(lock, deadline, predicate);
+    while (true) {
+      const uint32_t seen = notifications_.load(std::memory_order_seq_cst);
+      met = predicate();
+      const Clock::time_point now =
+          met || deadline == kForever ? Clock::time_point() : Clock::now();
+      if (met || now >= deadline) break;
+      futex_wait(notifications_, seen, std::min<Clock::duration>(deadline - now, kLongestSleep));
     }
-    lock.unlock();
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
     return met;
   }
 
-  // Wakes whoever sleeps. Nothing but a load where nobody does.
+  // Wakes whoever sleeps. Nothing but a load where nobody does. Waits for nobody.
   void notify() {
     if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
-    { std::lock_guard lock(mutex_); }
-    condition_.notify_all();
+    notifications_.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake_all(notifications_);
   }
 
  private:
+  static constexpr std::chrono::hours kLongestSleep{1};
+
+  Polling polling_;
   std::atomic<int> sleepers_{0};
-  std::mutex mutex_;
-  std::condition_variable condition_;
+  std::atomic<uint32_t> notifications_{0};
 };
 
 }  // namespace cohort::internal

@@ -20,6 +20,7 @@
 #include "cohort/core/forced_unwind.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/openmp_patience.h"
 #include "cohort/core/phase.h"
 #include "cohort/core/start_thread.h"
 #include "cohort/core/task.h"
@@ -336,6 +337,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   // For a single replica, too: libtorch's own count is that of physical cores, half of them in many
   // containers.
   const ScopedIntraOpThreads own_share(threads_per_replica_);
+  if (threads_per_replica_ > 1) adapt_openmp_patience(size() * (threads_per_replica_ - 1));
   try {
     run_step(core, frame, timeout);
   } catch (abi::__forced_unwind&) {

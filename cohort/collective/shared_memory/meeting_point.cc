@@ -2,22 +2,21 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/collective/groups_of_task.h"
-#include "cohort/collective/shared_memory/futex.h"
 #include "cohort/collective/slow_wait.h"
 #include "cohort/core/host/cores.h"
-#include "cohort/core/host/spin_pause.h"
+#include "cohort/core/host/futex.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
 
 using internal::each_can_have_a_core;
+using internal::futex_wait;
+using internal::futex_wake_all;
 using internal::own_cores;
-using internal::spin_pause;
 using internal::str;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
@@ -87,20 +86,9 @@ void MeetingPoint::wait(uint32_t before, const Waiting& waiting) {
 }
 
 // Whether the meeting has ended, one way or the other.
-bool MeetingPoint::wait_awake(uint32_t before) const {
-  const auto ended = [&] { return control_.epoch.load(std::memory_order_acquire) != before; };
-  if (ended()) return true;
-  if (polling_time_.count() == 0) return false;
-  const auto end = Clock::now() + polling_time_;
-  do {
-    for (int i = 0; i < 64; ++i) {
-      if (ended()) return true;
-      spin_pause();
-    }
-    // Whom it waits for may have been put on the same core.
-    std::this_thread::yield();
-  } while (Clock::now() < end);
-  return ended();
+bool MeetingPoint::wait_awake(uint32_t before) {
+  return polling_.poll([&] { return control_.epoch.load(std::memory_order_acquire) != before; },
+                       polling_time_);
 }
 
 void MeetingPoint::wait_asleep(uint32_t before, const Waiting& waiting) {

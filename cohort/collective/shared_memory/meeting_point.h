@@ -11,6 +11,7 @@
 #include "cohort/collective/group_member.h"
 #include "cohort/collective/shared_memory/layout.h"
 #include "cohort/collective/shared_memory/lifelines.h"
+#include "cohort/core/host/polling.h"
 
 namespace cohort::collective::shared_memory {
 
@@ -56,7 +57,7 @@ class MeetingPoint {
  private:
   void choose_polling_time();
   void wait(uint32_t before, const Waiting& waiting);
-  bool wait_awake(uint32_t before) const;
+  bool wait_awake(uint32_t before);
   void wait_asleep(uint32_t before, const Waiting& waiting);
   bool close_meeting(uint32_t before);
   void write_error(const std::exception_ptr& error) noexcept;
@@ -75,6 +76,7 @@ class MeetingPoint {
   const TaskName task_name_;
   uint32_t meetings_ = 0;
   std::chrono::nanoseconds polling_time_{0};
+  internal::Polling polling_;
 };
 
 }  // namespace cohort::collective::shared_memory

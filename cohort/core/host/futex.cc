@@ -1,4 +1,4 @@
-#include "cohort/collective/shared_memory/futex.h"
+#include "cohort/core/host/futex.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -7,7 +7,7 @@
 
 #include <climits>
 
-namespace cohort::collective::shared_memory {
+namespace cohort::internal {
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, std::chrono::nanoseconds timeout) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
@@ -21,4 +21,4 @@ void futex_wake_all(std::atomic<uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace cohort::collective::shared_memory
+}  // namespace cohort::internal
