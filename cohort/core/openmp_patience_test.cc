@@ -49,7 +49,7 @@ nanoseconds time_of_helper() {
   return last - before;
 }
 
-// As it is, a thread of OpenMP's looks 300,000 times before it sleeps.
+// A thread of OpenMP's looks 300,000 times before it sleeps, unless something changes that.
 nanoseconds time_of_looks(int count) {
   const nanoseconds before = time_of(CLOCK_THREAD_CPUTIME_ID);
   for (int i = 0; i < count; ++i) spin_pause();

@@ -6,8 +6,8 @@
 
 namespace cohort::internal::rpc {
 
-// From the first call on, for the whole process. GRPC_VERBOSITY goes on to say what is written at all: by
-// default errors. Thread safety: any thread.
+// Takes the log over for the whole process, from the first call on. GRPC_VERBOSITY goes on to say
+// what is written at all: by default errors. Thread safety: any thread.
 void take_over_grpc_log();
 
 // A server whose connections a failed handshake may be of, while this object lives.

@@ -133,7 +133,7 @@ std::string local_address(const UniqueFd& socket) {
   return str("127.0.0.1:", ntohs(address.sin_port));
 }
 
-// Until the server ends the connection.
+// Waits until the server ends the connection.
 void wait_for_end(const UniqueFd& socket) {
   const timeval patience{.tv_sec = 20, .tv_usec = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -172,7 +172,7 @@ TEST(GrpcProcess, AFloodOfRefusedConnectionsIsAFewLines) {
                                    first, ": Handshake failed")));
   EXPECT_THAT(text, testing::HasSubstr("http request"));
   EXPECT_THAT(text, testing::ContainsRegex("[0-9]+ more connections were refused within 10 s"));
-  // Where the flood itself takes longer than a period there are some more.
+  // There are some more if the flood itself takes longer than a period.
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), kFlood / 10) << text;
 }
 

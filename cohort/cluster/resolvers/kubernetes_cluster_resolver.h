@@ -6,8 +6,8 @@
 //                                       .pod_name = std::getenv("HOSTNAME")});
 //   resolver.cluster_spec();   // ClusterSpec({'worker': ['10.1.0.7:8470', ...]})
 //
-// Where the pods are an Indexed Job with a headless service, their names are known before they run: a
-// TF_CONFIG needs no API (docs/cluster.md).
+// The names of an Indexed Job's pods with a headless service are known before they run: a TF_CONFIG
+// needs no API (docs/cluster.md).
 #pragma once
 
 #include <chrono>

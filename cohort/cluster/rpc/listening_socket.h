@@ -24,7 +24,7 @@ struct SocketAddress {
 // Where `socket` listens. Errors: InvalidArgument (it is no listening socket).
 SocketAddress listening_address(int socket);
 
-// Who is at the other end of a connection: "10.0.0.7:41234"; empty where it is gone already.
+// The address at the other end of a connection: "10.0.0.7:41234"; empty if it is gone already.
 std::string peer_address(int connection);
 
 // Who listens at `port`, as far as this process may see: "process 4711 (nginx)". Empty where it

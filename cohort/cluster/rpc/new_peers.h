@@ -1,5 +1,5 @@
-// Who has connected to a server and has made no call yet: one of them is refused when a handshake fails, and
-// who reports that failure does not know of which connection it is.
+// The peers that have connected to a server and have made no call yet: one of them is refused when
+// a handshake fails, and the report of that failure does not say of which connection it is.
 #pragma once
 
 #include <atomic>

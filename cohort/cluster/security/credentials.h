@@ -32,8 +32,9 @@ struct Credentials {
   // No proof of anything, also on addresses that others can reach. A warning says so every minute.
   bool insecure = false;
 
-  // Those that the environment names: COHORT_CERTIFICATE_FILE, COHORT_KEY_FILE, COHORT_CA_FILE, else
-  // COHORT_CERTIFICATES, a directory; COHORT_TOKEN_FILE; COHORT_INSECURE_NETWORK=1.
+  // The credentials that the environment names: COHORT_CERTIFICATE_FILE, COHORT_KEY_FILE,
+  // COHORT_CA_FILE, else COHORT_CERTIFICATES, a directory; COHORT_TOKEN_FILE;
+  // COHORT_INSECURE_NETWORK=1.
   COHORT_API static Credentials from_environment();
 
   bool empty() const {

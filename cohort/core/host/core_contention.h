@@ -31,7 +31,7 @@ class CoreContention {
   std::atomic<Time::rep> hold_{0};
 };
 
-// That of this process.
+// The one of this process.
 CoreContention& core_contention();
 
 }  // namespace cohort::internal

@@ -27,7 +27,8 @@ class Polling {
                    Yield yield = std::this_thread::yield)
       : contention_(contention), yield_(yield) {}
 
-  // Until predicate() or for about `limit`; returns predicate(). Where false is returned, sleep.
+  // Looks until predicate() or for about `limit`; returns predicate(). After false the caller
+  // sleeps.
   template <class Predicate>
   bool poll(Predicate predicate, std::chrono::nanoseconds limit) {
     if (predicate()) return true;

@@ -22,7 +22,7 @@ void lose_core() noexcept {
 struct Place {
   explicit Place(Polling::Yield yield = count_yield) : polling(contention, yield) { yields = 0; }
 
-  // As somebody who has just been late.
+  // Makes the cores look contended, as somebody who has just been late does.
   void contend() { contention.note(Clock::now() + hours(1)); }
   // How often one wait looks in vain.
   int looks(nanoseconds limit = microseconds(1)) {

@@ -38,7 +38,7 @@ class PreemptionWatch {
   std::atomic<int64_t> last_count_{-1};
 };
 
-// That of this process.
+// The one of this process.
 PreemptionWatch& preemption_watch();
 
 }  // namespace cohort::internal
