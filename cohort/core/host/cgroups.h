@@ -14,8 +14,9 @@ namespace cohort::internal {
 
 // Processor time for all processes of a group together.
 struct CpuQuota {
-  double cores = 0;   // seconds of processor time a second; 0.5 is half a core
-  std::string group;  // the same text in all processes whose quota is that of the same group
+  double cores = 0;  // seconds of processor time a second; 0.5 is half a core
+  // The same text in all processes whose quota is that of the same group.
+  std::string group = "";
 };
 
 // How many threads can work at once on at most `cores` cores: 0.5 cores are one thread. At least 1.
