@@ -35,25 +35,25 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-constexpr int64_t kExamples = 13;
-constexpr int64_t kBatch = 6;
+constexpr int64_t kRows = 13;
+constexpr int64_t kRowsOfBatch = 6;
 
-struct Curve {
+struct Outcome {
   std::vector<double> losses, accuracies, validation, weights, predictions;
 };
 
-Curve train(const Strategy& strategy, bool shuffle) {
+Outcome train(const Strategy& strategy, bool shuffle) {
   const auto scope = strategy.scope();
   const Sequential model = small_classifier();
   model.compile(class_options());
-  const LabelledImages data = make_images(kExamples, float32);
+  const LabelledImages data = make_images(kRows, float32);
   const History history = model.fit(data.images, data.labels,
-                                    {.batch_size = kBatch,
+                                    {.batch_size = kRowsOfBatch,
                                      .epochs = 3,
                                      .verbose = 0,
                                      .validation_data = image_batches(7, 3),
                                      .shuffle = shuffle});
-  Curve curve{history["loss"], history["accuracy"], history["val_loss"], all_weights(model), {}};
+  Outcome curve{history["loss"], history["accuracy"], history["val_loss"], all_weights(model), {}};
   curve.validation.push_back(model.evaluate(image_batches(7, 3), {.verbose = 0})["loss"]);
   curve.predictions =
       elements(model.predict(data.images, {.batch_size = 4, .verbose = 0}).tensor());
@@ -66,9 +66,9 @@ TEST(FitElsewhere, OneWorkerTrainsAsOneDeviceDoes) {
       random::set_seed(3);
       return train(strategy, shuffle);
     };
-    const Curve expected = curve_of(distribute::OneDeviceStrategy("CPU:0"));
+    const Outcome expected = curve_of(distribute::OneDeviceStrategy("CPU:0"));
     const TestingCluster cluster(1, 1);
-    const Curve found = curve_of(ParameterServerStrategy(cluster.resolver()));
+    const Outcome found = curve_of(ParameterServerStrategy(cluster.resolver()));
     EXPECT_LT(curve_difference(found.losses, expected.losses), 1e-5) << shuffle;
     EXPECT_THAT(found.accuracies, ElementsAreArray(expected.accuracies));
     EXPECT_LT(curve_difference(found.validation, expected.validation), 1e-5);
