@@ -41,11 +41,13 @@ Listener::Listener(const ListenerOptions& options)
       stop_event_(make_event_fd()),
       reserve_(open_reserve()) {
   const int passed = options.listen_fd >= 0 ? options.listen_fd : passed_socket(options.port);
+  // An error names the number that the caller knows: the socket may get another.
+  if (passed >= 0) listening_address(passed);
   socket_ = passed >= 0 ? UniqueFd(passed) : listen_at(options.host, options.port);
   const SocketAddress address = listening_address(socket_.get());
   if (passed >= 0) {
-    ::fcntl(passed, F_SETFL, ::fcntl(passed, F_GETFL) | O_NONBLOCK);
-    ::fcntl(passed, F_SETFD, FD_CLOEXEC);
+    ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+    ::fcntl(socket_.get(), F_SETFD, FD_CLOEXEC);
   }
   port_ = address.port;
   is_loopback_ = address.is_loopback;

@@ -105,11 +105,11 @@ TEST_F(SaveLoad, GivesTheSameElements) {
 // What is read again has a limit, which hostile files do not pass: neither does what is written.
 TEST_F(SaveLoad, WhatIsNestedTooDeepIsNotWritten) {
   Structure element = StringTensor::scalar("x");
-  for (int i = 0; i < 64; ++i) element = tuple(element);
+  for (int i = 0; i < 63; ++i) element = tuple(element);
   const Dataset dataset = Dataset::from_tensors(element);
   dataset.save(path_);
   EXPECT_EQ(texts(Dataset::load(path_)), texts(dataset));
-  const Dataset deeper = Dataset::from_tensors(tuple(element));
+  const Dataset deeper = Dataset::from_tensors(tuple(tuple(element)));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { deeper.save(path_ + "/deeper"); }),
               HasSubstr("more than 64 deep"));
 }

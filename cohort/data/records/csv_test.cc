@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/error.h"
 #include "cohort/core/files/deflate.h"
 #include "cohort/data/records/testing_records.h"
 
@@ -53,7 +54,7 @@ TEST_F(Csv, RecordsEndWithTheirLineOutsideOfQuotes) {
 TEST_F(Csv, TheHeaderIsNoRecord) {
   EXPECT_THAT(records("a,\"b\nc\"\n1,2\n", {.skips_header = true}), ElementsAre("1,2"));
   EXPECT_THAT(records("a", {.skips_header = true}), IsEmpty());
-  EXPECT_THAT(records("", {.skips_header = true}), IsEmpty());
+  EXPECT_THROW(records("", {.skips_header = true}), DataLossError);
 }
 
 TEST_F(Csv, PositionsCountLines) {
