@@ -89,6 +89,7 @@ std::string stay_away(const Arguments&) {
 
 // Ends by a signal, in good order.
 std::string serve(const Arguments&) {
+  logging::set_level(logging::Level::kDebug);  // a task that leaves in good order is a detail
   Server server(TFConfigClusterResolver(), quick());
   server.coordination().wait_for_start();
   std::printf("started\n");
