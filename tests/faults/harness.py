@@ -187,7 +187,7 @@ class Sweep:
         self._victims = victims
         self._mode = mode
         self._root = Path(folder)
-        self._root.mkdir(exist_ok=True)
+        self._root.mkdir(parents=True, exist_ok=True)
         self._template = self._root / "template"
         self._work = self._root / "saves"
         self.directory = self._work / mode.folder
