@@ -134,8 +134,8 @@ TEST(CgroupsOfThisMachineTest, AQuotaOfTheKernelIsRead) {
   if (!std::filesystem::exists(top + "/cpu.cfs_quota_us") || ::mkdir(group.c_str(), 0755) != 0) {
     GTEST_SKIP() << "no group can be made in " << top;
   }
-  std::ofstream(group + "/cpu.cfs_period_us") << 100000;
-  std::ofstream(group + "/cpu.cfs_quota_us") << 50000;
+  std::ofstream(group + "/cpu.cfs_period_us") << "100000";
+  std::ofstream(group + "/cpu.cfs_quota_us") << "50000";
   const std::string cores = in_forked_child([&]() -> std::string {
     std::ofstream(group + "/cgroup.procs") << ::getpid() << std::flush;
     const std::optional<CpuQuota> quota = Cgroups().cpu_quota();
