@@ -137,7 +137,7 @@ TEST(CgroupsOfThisMachineTest, AQuotaOfTheKernelIsRead) {
   std::ofstream(group + "/cpu.cfs_period_us") << "100000";
   std::ofstream(group + "/cpu.cfs_quota_us") << "50000";
   const std::string cores = in_forked_child([&]() -> std::string {
-    std::ofstream(group + "/cgroup.procs") << ::getpid() << std::flush;
+    std::ofstream(group + "/cgroup.procs") << std::to_string(::getpid()) << std::flush;
     const std::optional<CpuQuota> quota = Cgroups().cpu_quota();
     return quota ? str(quota->cores, " cores, ", num_usable_cores(), " thread") : "no quota";
   });
