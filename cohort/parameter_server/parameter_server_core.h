@@ -123,7 +123,8 @@ class ParameterServerCore final : public LocalStrategy {
   TaskStep& step() const { return steps_.get(); }
 
   // Takes the ps tasks, unless this coordinator has them already. Its generation is higher than that of
-  // any coordinator before; what those have left on the ps tasks is gone then.
+  // any coordinator before; what those have left on the ps tasks is gone then. Generations follow the clock of the wall,
+  // since workers may remember one that ps tasks, started again, do not.
   // Errors: Unavailable (a ps task cannot be reached; names it).
   void lead();
   // The generation of this coordinator; 0: it does not lead yet.
@@ -208,7 +209,7 @@ class ParameterServerCore final : public LocalStrategy {
                                               const distribute::VariableInitializer& initializer);
   std::exception_ptr explained(const std::exception_ptr& error) const;
   bool is_silent(int ps) const;
-  // Returns the generation of a later coordinator that has a ps task; 0: there is none, all are taken.
+  // Returns the highest generation that a ps task had or has; where it is not below `generation`, that task was not taken.
   int64_t take_all(int64_t generation) const;
   int64_t next_id(const std::string& name);
   bool makes_values() const;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <future>
 #include <memory>
+#include <ratio>
 #include <thread>
 #include <utility>
 
@@ -27,14 +28,30 @@
 #include "cohort/parameter_server/served_task.h"
 
 namespace cohort::internal {
+namespace {
+
+// Tenths of a second since 2026 began, of which there are generations for 27 years. No program starts again in less.
+int64_t generation_of_now() {
+  using std::chrono::sys_days;
+  constexpr sys_days kBegin = std::chrono::year(2026) / 1 / 1;
+  using Tenths = std::chrono::duration<int64_t, std::deci>;
+  const auto since = std::chrono::floor<Tenths>(std::chrono::system_clock::now() - kBegin);
+  return std::max(int64_t{1}, since.count());
+}
+
+}  // namespace
 
 void ParameterServerCore::lead() {
   const std::lock_guard lock(lead_mutex_);
   if (generation_ != 0) return;
-  int64_t generation = 1;
-  while (const int64_t later = take_all(generation)) generation = later + 1;
+  int64_t generation = generation_of_now();
+  int64_t met = take_all(generation);
+  while (met >= generation) {
+    generation = met + 1;
+    met = std::max(met, take_all(generation));
+  }
   generation_ = generation;
-  if (generation > 1) {
+  if (met > 0) {
     log_info("this coordinator has generation ", generation, "; earlier ones are refused");
   }
 }
@@ -49,20 +66,20 @@ int64_t ParameterServerCore::take_all(int64_t generation) const {
         "leadership/take", encode(claim), {.timeout = setup_.timeout},
         [promise](rpc::CallResult result) { promise->set_value(std::move(result)); });
   }
-  int64_t later = 0;
+  int64_t met = 0;
   std::exception_ptr failed;
   for (auto& answer : answers) {
-    const std::exception_ptr error = answer.get().error;  // each call has its deadline
-    if (error == nullptr) continue;
-    const ErrorDetail detail = rpc::detail_of(error);
-    if (detail.phase == kFenced) {
-      later = std::max(later, detail.generation);
+    const rpc::CallResult result = answer.get();  // each call has its deadline
+    if (result.error == nullptr) {
+      met = std::max(met, decode_leader_claim(result.reply).generation);
+    } else if (const ErrorDetail detail = rpc::detail_of(result.error); detail.phase == kFenced) {
+      met = std::max(met, detail.generation);
     } else {
-      failed = error;
+      failed = result.error;
     }
   }
   if (failed != nullptr) std::rethrow_exception(explained(failed));
-  return later;
+  return met;
 }
 
 // Whether a ps task that this program has taken does not answer over a new connection either.

@@ -33,7 +33,7 @@ TEST_F(ParameterServerFaults, Row10ANewCoordinatorGoesOnWithTheTasksThatStayed) 
     chief_line(runner, "counts from");
     reconnected.push_back(now_ms() - restarted);
     expect_exact(runner.join(), kTotal);
-    EXPECT_THAT(runner.log(kTheChief), HasSubstr("this coordinator has generation 2"));
+    EXPECT_THAT(runner.log(kTheChief), HasSubstr("; earlier ones are refused"));
   }
   std::printf("row 10: kill -9 of the coordinator: the next one counts after %s\n",
               summary(reconnected).c_str());
@@ -64,7 +64,7 @@ TEST_F(ParameterServerFaults, Row10WhatAClosureOfTheLostCoordinatorStillDoesCoun
                "worker 1 is there");  // the same process, of the next coordinator's session now
     remove("hold_end");
     expect_exact(runner.join(), kTotal);
-    EXPECT_THAT(runner.log(kTheChief), HasSubstr("this coordinator has generation 2"));
+    EXPECT_THAT(runner.log(kTheChief), HasSubstr("; earlier ones are refused"));
   }
 }
 
@@ -114,7 +114,7 @@ TEST_F(ParameterServerFaults, Row11AnOldCoordinatorThatGoesOnIsFenced) {
   const double resumed = now_ms();
   old.resume(me);
   const std::string line = old.wait_for_line(me, "ended at", kPatience);
-  EXPECT_THAT(line, HasSubstr("fenced, generation 2"));
+  EXPECT_THAT(line, HasSubstr("fenced, generation "));
   std::printf("row 11: an old coordinator that goes on: fenced after %.0f ms\n",
               time_in(line) - resumed);
   EXPECT_EQ(old.wait_all()[0].code, Code::kAborted);

@@ -27,11 +27,26 @@ TEST_F(ParameterServerFaults, Row7AfterAKilledPsTheProgramGoesOnFromTheLastCheck
     chief_line(runner, "counts from");
     restored.push_back(now_ms() - restarted);
     expect_exact(runner.join(), kTotal);
-    EXPECT_THAT(runner.log(kTheChief), HasSubstr("this coordinator has generation 2"));
+    EXPECT_THAT(runner.log(kTheChief), HasSubstr("; earlier ones are refused"));
   }
   std::printf("row 7: kill -9 of a ps: named after %s; restored after its start: %s\n",
               summary(detected).c_str(), summary(restored).c_str());
   EXPECT_LT(*std::max_element(detected.begin(), detected.end()), internal::time_limit(1000));
+}
+
+// The worker remembers the coordinator that the new ps tasks know nothing of.
+TEST_F(ParameterServerFaults, Row7AlsoWhereNoPsTaskIsLeft) {
+  constexpr int64_t kTotal = 1000;
+  MultiProcessRunner runner(cluster(1, kTotal));
+  runner.start();
+  chief_line(runner, "half");
+  for (const int ps : {0, 1}) runner.kill({"ps", ps});
+  chief_line(runner, "ended at");
+  for (const int ps : {0, 1}) runner.restart({"ps", ps});
+  runner.restart(kTheChief);
+  chief_line(runner, "restored");
+  chief_line(runner, "worker 0 is there");
+  expect_exact(runner.join(), kTotal);
 }
 
 TEST_F(ParameterServerFaults, Row8APsThatIsKilledWhileVariablesAreMadeIsNamed) {

@@ -268,12 +268,14 @@ TEST(CoordinatorFaults, ALaterCoordinatorFencesTheOldOne) {
   coordinator.join();
 
   // Another process's coordinator, as far as the tasks can tell.
+  const int64_t later = strategy.parameter_server_core()->generation() + 1;
+  const std::string generation = internal::str("generation ", later);
   internal::ChannelPool other(std::make_shared<internal::rpc::Identity>(TaskId{"chief", 0}, 4711),
                               internal::security::Security::load(Credentials(), TaskId{"chief", 0}),
                               internal::rpc::TransportSettings());
   for (const TaskId& task : {TaskId{"ps", 0}, TaskId{"ps", 1}, TaskId{"worker", 0}}) {
     other.channel(task, cluster.spec().task_address(task.job, task.index))
-        ->call("leadership/take", internal::encode(internal::LeaderClaim{.generation = 2}),
+        ->call("leadership/take", internal::encode(internal::LeaderClaim{.generation = later}),
                {.timeout = seconds(10)});
   }
   EXPECT_THAT(thrown<AbortedError>([&] {
@@ -282,9 +284,26 @@ TEST(CoordinatorFaults, ALaterCoordinatorFencesTheOldOne) {
                   coordinator.join();
                 }
               }),
-              HasSubstr("fenced, generation 2"));
-  EXPECT_THAT(thrown<AbortedError>([&] { coordinator.done(); }), HasSubstr("generation 2"));
-  EXPECT_THAT(thrown<AbortedError>([&] { count.assign(1000); }), HasSubstr("generation 2"));
+              HasSubstr(internal::str("fenced, ", generation)));
+  EXPECT_THAT(thrown<AbortedError>([&] { coordinator.done(); }), HasSubstr(generation));
+  EXPECT_THAT(thrown<AbortedError>([&] { count.assign(1000); }), HasSubstr(generation));
+}
+
+// A worker that has obeyed a coordinator on a machine whose clock is ahead.
+TEST(CoordinatorFaults, AWorkerThatObeysAnotherCoordinatorIsNamed) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable count = make_count(strategy);
+  const auto step = strategy.function("step", [&] { strategy.run([&] { count.assign_add(1); }); });
+  const auto core = strategy.parameter_server_core();
+  core->channel({"worker", 0})
+      ->call("leadership/take",
+             internal::encode(internal::LeaderClaim{.generation = core->generation() + 36'000}),
+             {.timeout = seconds(10)});
+  const ClusterCoordinator coordinator(strategy);
+  EXPECT_THAT(thrown<AbortedError>([&] { coordinator.schedule(step).fetch(seconds(20)); }),
+              AllOf(HasSubstr("another coordinator has taken worker 0: fenced, generation"),
+                    HasSubstr("start the worker again, too")));
 }
 
 TEST(CoordinatorFaults, WhenAllWorkersAreGivenUpTheyAreNamed) {

@@ -10,6 +10,7 @@
 #include "cohort/core/time_histogram.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 
 namespace cohort::internal {
@@ -22,6 +23,16 @@ constexpr std::chrono::seconds kAttempt{10};
 constexpr milliseconds kFirstRetry{20};
 constexpr milliseconds kLongestRetry{500};
 constexpr milliseconds kLongestPause{60'000};
+
+// A worker refuses to be taken only where it has obeyed a coordinator of the same generation or a later one.
+std::exception_ptr taken_by_another(size_t worker, const std::exception_ptr& error) {
+  return rpc::make_error(
+      Code::kAborted,
+      str("another coordinator has taken worker ", worker, ": ", record_error(error).message,
+          ". If none runs, the worker remembers one that ran before the ps tasks were started "
+          "again, on a machine whose clock is ahead of this one's; start the worker again, too"),
+      "", rpc::detail_of(error));
+}
 
 }  // namespace
 
@@ -193,7 +204,9 @@ void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
 }
 
 void CoordinatorCore::not_taken(size_t worker, SessionId session, const std::exception_ptr& error) {
-  if (is_fenced(error)) return end(error);
+  if (rpc::detail_of(error).phase == kFenced) {
+    return end(taken_by_another(worker, error));
+  }
   milliseconds pause{0};
   bool is_over = false;
   {

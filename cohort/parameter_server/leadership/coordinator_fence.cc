@@ -58,9 +58,10 @@ void CoordinatorFence::leave() const {
   changed_.notify_all();
 }
 
-void CoordinatorFence::take(int64_t generation, uint64_t incarnation, SessionId session,
-                            const LeaderOrigin& origin) {
+int64_t CoordinatorFence::take(int64_t generation, uint64_t incarnation, SessionId session,
+                               const LeaderOrigin& origin) {
   std::unique_lock lock = close();
+  const int64_t before = generation_;
   try {
     if (origin.program != 0 && origin.program == origin_.program && origin.made < origin_.made) {
       throw_fenced(str("a strategy that this program has made later has taken ", self_),
@@ -83,6 +84,7 @@ void CoordinatorFence::take(int64_t generation, uint64_t incarnation, SessionId 
     throw;
   }
   open(std::move(lock));
+  return before;
 }
 
 void CoordinatorFence::refuse(const std::string& what) const {

@@ -37,7 +37,7 @@ struct LeaderOrigin {
 };
 
 using SessionId = uint64_t;
-inline constexpr int kSessionNumberBits = 32;
+inline constexpr int kSessionNumberBits = 30;
 constexpr SessionId session_id(int64_t generation, uint64_t number) {
   return static_cast<uint64_t>(generation) << kSessionNumberBits | number;
 }
@@ -62,11 +62,12 @@ class CoordinatorFence {
   void on_new_generation(std::function<void(int64_t)> handler);
 
   // The coordinator of `incarnation` takes this task. `session`: a worker's; others have none.
-  // Again by the same coordinator it only renews the session.
+  // Again by the same coordinator it only renews the session. Returns the generation that had the
+  // task; 0: none had.
   // Errors: Aborted (a coordinator of this generation or a later one has it; detail.generation is
   // that one's; or one of a later strategy of the same program, then detail.phase is kSuperseded).
-  void take(int64_t generation, uint64_t incarnation, SessionId session = 0,
-            const LeaderOrigin& origin = {});
+  int64_t take(int64_t generation, uint64_t incarnation, SessionId session = 0,
+               const LeaderOrigin& origin = {});
 
   // 0: nobody has taken this task.
   int64_t generation() const;

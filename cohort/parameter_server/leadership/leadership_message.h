@@ -12,7 +12,8 @@ namespace cohort::internal {
 // So long a call of leadership/attend stays open before it is made anew.
 inline constexpr std::chrono::seconds kAttendance{60};
 
-// Takes the task over, or (the other methods) says for which coordinator it asks.
+// Takes the task over, or (the other methods) says for which coordinator it asks. The answer of
+// "take" names the generation that had the task, 0 for none.
 struct LeaderClaim {
   int64_t generation = 0;
   SessionId session = 0;  // for a worker

@@ -99,9 +99,10 @@ void LeadershipService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   }
   const LeaderClaim claim = decode_leader_claim(call->request());
   if (method == kTake) {
-    fence_->take(claim.generation, call->caller().incarnation, claim.session, claim.origin);
+    const int64_t before =
+        fence_->take(claim.generation, call->caller().incarnation, claim.session, claim.origin);
     attendance_->end_others(claim.generation);
-    return call->reply({.control = ""});
+    return call->reply(encode(LeaderClaim{.generation = before}));
   }
   fence_->check_generation(claim.generation);
   if (method == kLeaderHello) return call->reply({.control = ""});
