@@ -29,7 +29,7 @@
 
 #include "cohort/collective/communicator.h"
 #include "cohort/collective/slices.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "collective_place.h"
 #include "memory_limit.h"
 #include "timing.h"

@@ -11,7 +11,7 @@
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/testing_directory_store.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "network_group.h"
 
 namespace bench {

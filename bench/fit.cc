@@ -11,7 +11,7 @@
 //
 // In a cluster of TF_CONFIG it is a task of guide 001's fit: see fit_cluster.h.
 #include <cohort/cohort.h>
-#include <cohort/core/blas_kernels.h>
+#include <cohort/core/cpu/blas_kernels.h>
 #include <torch/version.h>
 
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "cohort/core/vector_clones.h"
+#include "cohort/core/cpu/vector_clones.h"
 #include "timing.h"
 
 namespace bench {

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "cohort/collective/in_process_communicator.h"
-#include "cohort/core/device.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/local_strategy.h"
 #include "cohort/testing/multi_process_main.h"
 #include "overlap_hosts.h"

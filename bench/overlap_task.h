@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/optimizers/optimizers.h"

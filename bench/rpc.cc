@@ -25,7 +25,7 @@
 #include "cohort/cluster/same_host/host_server.h"
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/cluster/security/security.h"
-#include "cohort/core/run_program.h"
+#include "cohort/core/program/run_program.h"
 
 namespace cohort::bench {
 namespace {

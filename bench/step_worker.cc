@@ -15,7 +15,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <cohort/cohort.h>
-#include <cohort/core/blas_kernels.h>
+#include <cohort/core/cpu/blas_kernels.h>
 #include <torch/version.h>
 
 #include <chrono>

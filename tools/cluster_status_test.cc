@@ -10,7 +10,7 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/cluster/server.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "tools/cluster_commands.h"
 #include "tools/exit_codes.h"
 

@@ -18,7 +18,7 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/cluster/server.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/data/records/tfrecord_writer.h"
 #include "cohort/version.h"
 #include "tools/checkpoint_commands.h"

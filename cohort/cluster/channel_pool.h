@@ -12,7 +12,7 @@
 #include "cohort/cluster/rpc/system_clock.h"
 #include "cohort/cluster/rpc/transport_settings.h"
 #include "cohort/cluster/security/security.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

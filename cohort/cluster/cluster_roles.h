@@ -5,7 +5,7 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/rpc/role.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

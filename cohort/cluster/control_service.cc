@@ -4,7 +4,7 @@
 #include "cohort/cluster/server_membership.h"
 #include "cohort/cluster/where_reply.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cohort/cluster/server_membership.h"
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::distribute {
 namespace {

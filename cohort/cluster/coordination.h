@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 class ServerMembership;

@@ -10,7 +10,7 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::distribute {
 namespace {

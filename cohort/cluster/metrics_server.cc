@@ -15,8 +15,8 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal {
 namespace {

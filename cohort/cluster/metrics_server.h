@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
 

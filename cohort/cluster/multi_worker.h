@@ -14,7 +14,7 @@
 #include <string>
 
 #include "cohort/cluster/cluster_spec.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cohort/cluster/server_core.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::distribute {
 namespace {

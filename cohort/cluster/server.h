@@ -20,7 +20,7 @@
 #include "cohort/cluster/coordination.h"
 #include "cohort/cluster/security/credentials.h"
 #include "cohort/core/export.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 class ServerCore;

@@ -11,7 +11,7 @@
 #include "cohort/cluster/rpc/channel.h"
 #include "cohort/cluster/rpc/fence.h"
 #include "cohort/cluster/rpc/identity.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

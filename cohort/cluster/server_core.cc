@@ -17,13 +17,13 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/rpc/refused_connections.h"
 #include "cohort/cluster/server_services.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/monitoring.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/observe/monitoring.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 namespace {

@@ -24,8 +24,8 @@
 #include "cohort/cluster/server_membership.h"
 #include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/signal_watch.h"
-#include "cohort/core/files/unique_fd.h"
-#include "cohort/core/process.h"
+#include "cohort/core/host/unique_fd.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::internal {
 

@@ -6,9 +6,9 @@
 #include "cohort/cluster/address.h"
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/server_registry.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/threads/bounded_wait.h"
 #include "cohort/version.h"
 
 namespace cohort::internal {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "cohort/cluster/cluster_spec.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cohort/core/host/event_fd.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::internal {
 namespace {

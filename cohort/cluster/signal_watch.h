@@ -2,7 +2,7 @@
 // handler may not do.
 #pragma once
 
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::internal {
 

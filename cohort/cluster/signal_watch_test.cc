@@ -9,7 +9,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing_fork.h"
-#include "cohort/core/thread_sanitizer.h"
+#include "cohort/core/threads/thread_sanitizer.h"
 
 namespace cohort::internal {
 namespace {

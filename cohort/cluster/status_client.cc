@@ -7,8 +7,8 @@
 #include "cohort/cluster/cluster_roles.h"
 #include "cohort/cluster/grpc/grpc_channel.h"
 #include "cohort/cluster/where_reply.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 namespace {

@@ -12,7 +12,7 @@
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/testing_errors.h"
 
 namespace cohort::internal {

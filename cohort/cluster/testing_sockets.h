@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/listening_socket.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::distribute {
 

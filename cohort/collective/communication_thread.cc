@@ -1,9 +1,9 @@
 #include "cohort/collective/communication_thread.h"
 
-#include "cohort/core/flush_denormals.h"
-#include "cohort/core/start_thread.h"
-#include "cohort/core/task.h"
-#include "cohort/core/thread_pool.h"
+#include "cohort/core/cpu/flush_denormals.h"
+#include "cohort/core/program/start_thread.h"
+#include "cohort/core/program/task.h"
+#include "cohort/core/threads/thread_pool.h"
 
 namespace cohort::collective {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cohort/collective/sole_communicator.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/core/testing_threads.h"
+#include "cohort/core/threads/testing_threads.h"
 
 namespace cohort::collective {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/collective/gathered_bytes.h"
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
 namespace {

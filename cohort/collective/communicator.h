@@ -22,7 +22,7 @@
 #include <string_view>
 
 #include "cohort/core/error.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::collective {
 

@@ -22,13 +22,13 @@
 #include "cohort/collective/shared_memory/layout.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/sole_communicator.h"
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/cgroups.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/collective/group_store.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::collective {
 

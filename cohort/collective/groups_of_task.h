@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 
 namespace cohort::collective {
 

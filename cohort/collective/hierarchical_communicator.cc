@@ -13,8 +13,8 @@
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
 #include "cohort/collective/sole_communicator.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "cohort/collective/slices.h"
 #include "cohort/collective/task_collectives.h"
-#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
+#include "cohort/core/structure/contiguous_elements.h"
 
 namespace cohort::collective {
 namespace {

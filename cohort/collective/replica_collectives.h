@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "cohort/collective/sync_group.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::collective {
 

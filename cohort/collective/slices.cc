@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "cohort/core/cpu/vector_clones.h"
 #include "cohort/core/error.h"
-#include "cohort/core/vector_clones.h"
 
 namespace cohort::collective {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "cohort/collective/groups_of_task.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 
 namespace cohort::collective {
 

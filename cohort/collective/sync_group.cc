@@ -6,7 +6,7 @@
 #include "cohort/collective/call_timeout.h"
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 
 namespace cohort::collective {
 namespace {

@@ -22,7 +22,7 @@
 #include "cohort/collective/thread_group.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::collective {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string>
 
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/contiguous_elements.h"
 
 namespace cohort::collective {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/collective/sync_group.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::collective {
 

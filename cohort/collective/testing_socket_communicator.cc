@@ -12,8 +12,8 @@
 
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
-#include "cohort/core/bounded_wait.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/forced_unwind.h"
-#include "cohort/core/phase.h"
+#include "cohort/core/profiler/phase.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
 

@@ -19,8 +19,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/process.h"
-#include "cohort/core/wait_point.h"
+#include "cohort/core/program/process.h"
+#include "cohort/core/threads/wait_point.h"
 
 namespace cohort::collective {
 

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/data/nodes/graph.h"
 #include "cohort/data/nodes/node.h"
 #include "cohort/data/sharding/rewrite.h"

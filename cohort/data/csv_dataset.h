@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/spec.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/paths.h"
 #include "cohort/data/record_dataset_options.h"

@@ -22,8 +22,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/cardinality.h"
 #include "cohort/data/dataset_iterator.h"
 #include "cohort/data/element_function.h"

@@ -14,9 +14,9 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/optional.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/optional.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/state.h"
 
 namespace cohort::internal {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/contiguous_elements.h"
 
 namespace cohort::internal {
 namespace {

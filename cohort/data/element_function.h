@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
-#include "cohort/core/structure_call.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
+#include "cohort/core/structure/structure_call.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {

@@ -11,7 +11,7 @@
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/files/file_deadline.h"
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/nodes/node.h"

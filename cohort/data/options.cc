@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 
 namespace cohort::data {
 namespace {

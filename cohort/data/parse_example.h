@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::io {
 

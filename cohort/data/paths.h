@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/string_tensor.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/string_tensor.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::data {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/composite.h"
+#include "cohort/core/structure/composite.h"
 #include "cohort/data/iteration/batch_rows.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/iteration/row_specs.h"

@@ -5,8 +5,8 @@
 #include <new>
 #include <type_traits>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
-#include "cohort/core/varint.h"
 
 // The serialized form, all integers little endian:
 //

@@ -5,8 +5,8 @@
 
 #include <limits>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
-#include "cohort/core/varint.h"
 #include "cohort/ops/philox.h"
 
 namespace cohort::data {

@@ -1,12 +1,12 @@
 // Functions of a pipeline act for the task that reads it, on whatever thread they run.
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "cohort/core/device.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {

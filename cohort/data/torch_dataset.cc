@@ -1,7 +1,7 @@
 #include "cohort/data/torch_dataset.h"
 
 #include "cohort/core/error_context.h"
-#include "cohort/core/lazy.h"
+#include "cohort/core/threads/lazy.h"
 #include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/nodes/node.h"
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <utility>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/reduction_to_one_device.h"
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "cohort/core/device.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/local_strategy.h"
 #include "cohort/distribute/strategy_devices.h"
 

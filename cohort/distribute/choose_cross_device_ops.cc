@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "cohort/core/device.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/cross_device_ops.h"
 #include "cohort/distribute/reduction_to_one_device.h"
 

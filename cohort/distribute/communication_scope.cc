@@ -1,6 +1,6 @@
 #include "cohort/distribute/communication_scope.h"
 
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/threads/bounded_wait.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {

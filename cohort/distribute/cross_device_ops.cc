@@ -3,7 +3,7 @@
 #include <ATen/ops/cat.h>
 
 #include "cohort/collective/replica_collectives.h"
-#include "cohort/core/device.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/rows_together.h"

@@ -1,9 +1,9 @@
 // The strategy that is current where no other is: one replica, the caller's own thread and devices.
 #include <ATen/core/grad_mode.h>
 
-#include "cohort/core/flush_denormals.h"
+#include "cohort/core/cpu/flush_denormals.h"
 #include "cohort/core/libtorch_error.h"
-#include "cohort/core/phase.h"
+#include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"

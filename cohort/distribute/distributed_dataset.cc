@@ -8,8 +8,8 @@
 #include <span>
 
 #include "cohort/collective/task_collectives.h"
-#include "cohort/core/device.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/nodes/graph.h"

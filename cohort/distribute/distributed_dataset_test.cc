@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/core/monitoring.h"
+#include "cohort/core/observe/monitoring.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"

@@ -1,6 +1,6 @@
 #include "cohort/distribute/distributed_iterator.h"
 
-#include "cohort/core/phase.h"
+#include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/step_reader.h"

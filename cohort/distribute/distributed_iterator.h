@@ -12,7 +12,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/optional.h"
+#include "cohort/core/structure/optional.h"
 #include "cohort/data/state.h"
 #include "cohort/distribute/values.h"
 

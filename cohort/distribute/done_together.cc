@@ -3,7 +3,7 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

@@ -1,7 +1,7 @@
 // A batch without rows, for replicas without data.
 #pragma once
 
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/spec.h"
 
 namespace cohort::internal {
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "cohort/core/testing_fork.h"
-#include "cohort/core/thread_sanitizer.h"
+#include "cohort/core/threads/thread_sanitizer.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/spec.h"
 #include "cohort/distribute/values.h"
 
 namespace cohort {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cohort/core/string_tensor.h"
+#include "cohort/core/structure/string_tensor.h"
 
 namespace cohort::internal {
 

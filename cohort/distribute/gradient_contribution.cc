@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {

@@ -13,7 +13,7 @@
 
 #include "cohort/cluster/server_membership.h"
 #include "cohort/collective/communicator.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

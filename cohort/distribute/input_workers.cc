@@ -2,8 +2,8 @@
 
 #include <ostream>
 
-#include "cohort/core/device.h"
 #include "cohort/core/error.h"
+#include "cohort/core/structure/device.h"
 
 namespace cohort::distribute {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::collective {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "cohort/core/device.h"
-#include "cohort/core/monitoring.h"
+#include "cohort/core/observe/monitoring.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/cross_device_exchange.h"
 #include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"

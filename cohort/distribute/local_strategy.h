@@ -3,7 +3,7 @@
 // name.
 #pragma once
 
-#include "cohort/core/per_task.h"
+#include "cohort/core/program/per_task.h"
 #include "cohort/distribute/local_replicas.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "cohort/core/huge_pages.h"
-#include "cohort/core/task.h"
+#include "cohort/core/cpu/huge_pages.h"
+#include "cohort/core/program/task.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cohort/core/intra_op_parallel.h"
-#include "cohort/core/intra_op_threads.h"
-#include "cohort/core/phase.h"
+#include "cohort/core/cpu/intra_op_parallel.h"
+#include "cohort/core/cpu/intra_op_threads.h"
+#include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/slice_pass.h"
 

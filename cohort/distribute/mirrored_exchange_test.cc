@@ -18,7 +18,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "cohort/core/intra_op_threads.h"
+#include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_devices.h"

@@ -1,6 +1,6 @@
 #include "cohort/distribute/mirrored_strategy.h"
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/distribute/local_strategy.h"
 #include "cohort/distribute/strategy_devices.h"
 

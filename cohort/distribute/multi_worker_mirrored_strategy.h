@@ -15,7 +15,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/collective/communication_options.h"
 #include "cohort/core/export.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {

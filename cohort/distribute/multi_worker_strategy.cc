@@ -7,10 +7,10 @@
 #include "cohort/cluster/config_error.h"
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/multi_worker.h"
-#include "cohort/core/bounded_wait.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/monitoring.h"
-#include "cohort/core/process.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/observe/monitoring.h"
+#include "cohort/core/program/process.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 namespace {

@@ -9,14 +9,14 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
-#include "cohort/core/thread_pool.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/threads/bounded_wait.h"
+#include "cohort/core/threads/thread_pool.h"
 #include "cohort/distribute/structure_message.h"
 
 namespace cohort::internal {

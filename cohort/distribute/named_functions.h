@@ -14,9 +14,9 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/core/export.h"
-#include "cohort/core/structure.h"
-#include "cohort/core/structure_call.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
+#include "cohort/core/structure/structure.h"
+#include "cohort/core/structure/structure_call.h"
 
 namespace cohort::internal {
 class FunctionTable;

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/cluster/launch/free_ports.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/structure_message.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "cohort/core/tracing.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_core.h"

@@ -1,6 +1,6 @@
 #include "cohort/distribute/one_device_strategy.h"
 
-#include "cohort/core/device.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/local_strategy.h"
 
 namespace cohort::distribute {

@@ -5,7 +5,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 #include "cohort/distribute/multi_worker_strategy.h"
 #include "cohort/distribute/preemption_handler_impl.h"
 #include "cohort/distribute/task_server.h"

@@ -12,8 +12,8 @@
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_fork.h"
-#include "cohort/core/testing_threads.h"
-#include "cohort/core/thread_sanitizer.h"
+#include "cohort/core/threads/testing_threads.h"
+#include "cohort/core/threads/thread_sanitizer.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_preemption.h"

@@ -7,13 +7,13 @@
 #include <iostream>
 #include <utility>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/start_thread.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/bounded_wait.h"
 #include "cohort/distribute/run_calls.h"
 #include "cohort/train/checkpoint_impl.h"
 

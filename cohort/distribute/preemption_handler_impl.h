@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "cohort/cluster/signal_watch.h"
-#include "cohort/core/files/unique_fd.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/process.h"
+#include "cohort/core/host/unique_fd.h"
+#include "cohort/core/program/process.h"
 #include "cohort/distribute/stop_agreement.h"
 #include "cohort/distribute/termination_config.h"
 #include "cohort/train/checkpoint_manager.h"

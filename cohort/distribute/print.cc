@@ -8,9 +8,9 @@
 #include <iostream>
 #include <utility>
 
-#include "cohort/core/composite.h"
-#include "cohort/core/contiguous_elements.h"
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/contiguous_elements.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"

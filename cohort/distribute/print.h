@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/core/text_stream.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable.h"

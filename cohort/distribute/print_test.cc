@@ -9,7 +9,7 @@
 #include <sstream>
 #include <thread>
 
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/make_tensor.h"
 

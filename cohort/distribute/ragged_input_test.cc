@@ -5,7 +5,7 @@
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/testing_devices.h"

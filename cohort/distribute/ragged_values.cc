@@ -1,8 +1,8 @@
 #include "cohort/distribute/ragged_values.h"
 
 #include "cohort/collective/replica_collectives.h"
-#include "cohort/core/composite.h"
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"

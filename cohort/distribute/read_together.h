@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/distribute/variable_impl.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/from_structure.h"
-#include "cohort/core/to_structure.h"
+#include "cohort/core/structure/from_structure.h"
+#include "cohort/core/structure/to_structure.h"
 #include "cohort/distribute/values.h"
 
 namespace cohort::internal {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cohort/core/function_ref.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/values.h"
 
 namespace cohort::internal {

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <utility>
 
-#include "cohort/core/device.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/strategy_devices.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable.h"
 

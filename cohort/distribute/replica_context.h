@@ -19,7 +19,7 @@
 #include "cohort/collective/communication_options.h"
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/distribute/component.h"
 #include "cohort/distribute/reduced.h"
 #include "cohort/distribute/values.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cohort/collective/sync_group.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"

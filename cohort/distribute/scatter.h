@@ -1,7 +1,7 @@
 // Writes to some rows of a variable: the operations behind Variable::scatter_add and the like.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/ops/indexed_slices.h"
 
 namespace cohort::internal {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "cohort/collective/testing_socket_communicator.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/distribute/gradient_exchange.h"
 #include "cohort/distribute/local_strategy.h"
 #include "cohort/distribute/strategy.h"

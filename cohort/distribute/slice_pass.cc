@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cohort/core/phase.h"
+#include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

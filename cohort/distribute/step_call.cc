@@ -1,6 +1,6 @@
 #include "cohort/distribute/step_call.h"
 
-#include "cohort/core/kept_blocks.h"
+#include "cohort/core/bytes/kept_blocks.h"
 
 namespace cohort::internal {
 

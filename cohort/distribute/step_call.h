@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/structure_call.h"
+#include "cohort/core/structure/structure_call.h"
 #include "cohort/distribute/component.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/values.h"

@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-#include "cohort/core/testing_threads.h"
+#include "cohort/core/threads/testing_threads.h"
 #include "cohort/core/traceback.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"

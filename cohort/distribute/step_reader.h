@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "cohort/core/exclusive_use.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
+#include "cohort/core/threads/exclusive_use.h"
 #include "cohort/data/dataset_iterator.h"
 #include "cohort/data/iteration/dataset_reader.h"
 #include "cohort/data/iteration/iterator.h"

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure_call.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure_call.h"
 #include "cohort/distribute/input_options.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/train/trackable.h"

@@ -10,7 +10,7 @@
 
 #include "cohort/cluster/coordination.h"
 #include "cohort/core/error.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

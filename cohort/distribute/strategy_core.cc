@@ -4,8 +4,8 @@
 
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/collective/task_collectives.h"
-#include "cohort/core/device.h"
 #include "cohort/core/error.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/cross_device_ops.h"
 #include "cohort/distribute/input_options.h"

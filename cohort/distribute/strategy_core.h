@@ -12,7 +12,7 @@
 
 #include "cohort/collective/communication_options.h"
 #include "cohort/collective/sync_group.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/input_status.h"
 #include "cohort/distribute/named_functions.h"
 #include "cohort/distribute/variable_spec.h"

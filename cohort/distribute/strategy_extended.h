@@ -20,7 +20,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/distribute/cross_device_ops.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable.h"

@@ -7,9 +7,9 @@
 #include <limits>
 #include <thread>
 
-#include "cohort/core/intra_op_threads.h"
-#include "cohort/core/task.h"
-#include "cohort/core/thread_pool.h"
+#include "cohort/core/cpu/intra_op_threads.h"
+#include "cohort/core/program/task.h"
+#include "cohort/core/threads/thread_pool.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "cohort/collective/sync_group.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/distribute/replica_context.h"
 
 namespace cohort::internal {

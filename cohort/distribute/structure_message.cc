@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/tensor_header.h"
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/data/storage/element_codec.h"
 
 namespace cohort::internal {

@@ -4,7 +4,7 @@
 #include <ATen/ops/stack.h>
 #include <c10/core/ScalarType.h>
 
-#include "cohort/core/tracing.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "cohort/collective/slices.h"
-#include "cohort/core/phase.h"
+#include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {

@@ -8,7 +8,7 @@
 #include "cohort/cluster/membership/settings.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/core/error.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::internal {
 namespace {

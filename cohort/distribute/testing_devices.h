@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/device.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/mirrored_strategy.h"
 
 namespace cohort::distribute {

@@ -18,10 +18,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/export.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
-#include "cohort/core/to_structure.h"
-#include "cohort/core/unpack.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
+#include "cohort/core/structure/to_structure.h"
+#include "cohort/core/structure/unpack.h"
 
 namespace cohort::distribute {
 

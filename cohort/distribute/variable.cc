@@ -3,7 +3,7 @@
 #include <ostream>
 
 #include "cohort/core/error.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/variable_creation.h"
 

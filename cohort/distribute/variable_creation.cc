@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
-#include "cohort/core/tracing.h"
 #include "cohort/distribute/call_creators.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"

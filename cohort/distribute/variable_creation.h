@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/distribute/variable_spec.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/call_creators.h"
 #include "cohort/distribute/strategy_core.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/distribute/variable_spec.h"
 

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "cohort/core/device.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"

@@ -9,8 +9,8 @@
 #include <concepts>
 #include <type_traits>
 
-#include "cohort/core/number_scalar.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/number_scalar.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variable.h"
 
 namespace cohort {

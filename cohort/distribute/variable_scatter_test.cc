@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/strategy_extended.h"
 #include "cohort/distribute/testing_errors.h"

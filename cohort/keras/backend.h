@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "cohort/core/export.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::keras::backend {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/structure/tree_form.h"
 #include "cohort/core/text.h"
-#include "cohort/core/tree_form.h"
 #include "cohort/keras/layers/describe_leaves.h"
 
 namespace cohort::internal {

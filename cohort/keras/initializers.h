@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variable_spec.h"
 #include "cohort/keras/config.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/to_structure.h"
+#include "cohort/core/structure/to_structure.h"
 
 namespace cohort {
 namespace keras {

@@ -5,7 +5,7 @@
 // losses here, where the outputs of a layer come to them as they are.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/keras/activations.h"
 
 namespace cohort::internal {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/keras/layers/dense.h"
 #include "cohort/keras/losses/losses.h"
 #include "cohort/keras/testing_keras.h"

@@ -5,7 +5,7 @@
 // losses and metrics. As in Keras nobody passes a mask along: it belongs to the tensor.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "cohort/core/export.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/keras/config.h"
 
 namespace cohort::keras::regularizers {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/task.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/program/task.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "cohort/core/lazy.h"
+#include "cohort/core/threads/lazy.h"
 #include "cohort/keras/layers/segments.h"
 #include "cohort/keras/saving/graph_config.h"
 

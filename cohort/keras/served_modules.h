@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/per_task.h"
+#include "cohort/core/program/per_task.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/torch_model.h"
 

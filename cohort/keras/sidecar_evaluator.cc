@@ -6,7 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/optimizers/optimizer.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/spec.h"
 
 namespace cohort::internal {
 

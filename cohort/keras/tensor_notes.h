@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

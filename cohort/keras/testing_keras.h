@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/keras/backend.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "cohort/core/task.h"
+#include "cohort/core/profiler/tracing.h"
+#include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
-#include "cohort/core/tracing.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/replica_context.h"

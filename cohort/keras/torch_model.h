@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/structure_call.h"
+#include "cohort/core/structure/structure_call.h"
 #include "cohort/keras/sequential.h"
 
 namespace cohort {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/train/checkpoint.h"
 

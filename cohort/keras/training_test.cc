@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/core/profiler.h"
+#include "cohort/core/profiler/profiler.h"
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/all_reduce_ops.h"
+#include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/reduction_to_one_device.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/keras/zip.h"

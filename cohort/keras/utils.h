@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cohort/core/export.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::keras::utils {
 

@@ -1,7 +1,7 @@
 // Applies sample weights to values in losses and metrics, by Keras's rules.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

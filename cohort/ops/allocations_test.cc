@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "cohort/core/kept_blocks.h"
+#include "cohort/core/bytes/kept_blocks.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/graph_node.h"
 #include "cohort/ops/plan/plan_cache.h"

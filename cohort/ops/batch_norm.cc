@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/intra_op_parallel.h"
+#include "cohort/core/cpu/intra_op_parallel.h"
 #include "cohort/ops/batch_norm_kernels.h"
 #include "cohort/ops/graph_node.h"
 

@@ -2,7 +2,7 @@
 // memory forward and two backward, where libtorch's operations take some twenty.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cohort/core/intra_op_threads.h"
+#include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {

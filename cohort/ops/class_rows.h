@@ -2,7 +2,7 @@
 // small step ask, as one operation each way. Such a step pays for each of libtorch's some five.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -1,7 +1,7 @@
 // The gaussian error linear unit: x times the share of a normal distribution that lies below it.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "cohort/core/tracing.h"
+#include "cohort/core/profiler/tracing.h"
 
 namespace cohort::internal {
 namespace {

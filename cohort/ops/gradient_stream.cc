@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "cohort/core/scratch.h"
+#include "cohort/core/threads/scratch.h"
 #include "cohort/ops/small_sums.h"
 
 namespace cohort::internal {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

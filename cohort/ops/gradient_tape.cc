@@ -11,7 +11,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
-#include "cohort/core/scratch.h"
+#include "cohort/core/threads/scratch.h"
 #include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/small_sums.h"
 

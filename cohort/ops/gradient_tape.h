@@ -11,8 +11,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/scratch.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
+#include "cohort/core/threads/scratch.h"
 #include "cohort/ops/recording_scope.h"
 
 namespace cohort {

@@ -15,8 +15,8 @@
 #include <memory>
 #include <utility>
 
-#include "cohort/core/kept_blocks.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/bytes/kept_blocks.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

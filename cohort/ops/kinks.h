@@ -4,7 +4,7 @@
 // Shapes: [..] -> the same; of two operands the one that both broadcast to. Errors: libtorch's.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -12,8 +12,8 @@
 
 #include <algorithm>
 
-#include "cohort/core/intra_op_parallel.h"
-#include "cohort/core/intra_op_threads.h"
+#include "cohort/core/cpu/intra_op_parallel.h"
+#include "cohort/core/cpu/intra_op_threads.h"
 
 namespace cohort::internal {
 namespace {

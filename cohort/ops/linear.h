@@ -6,7 +6,7 @@
 // BLAS has threads of its own, outside of steps, the product is left to it.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

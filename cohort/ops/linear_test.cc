@@ -9,8 +9,8 @@
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/core/error.h"
-#include "cohort/core/intra_op_threads.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {

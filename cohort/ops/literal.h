@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/number_scalar.h"
-#include "cohort/core/string_tensor.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/number_scalar.h"
+#include "cohort/core/structure/string_tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort {
 namespace internal {

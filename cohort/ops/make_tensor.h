@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/scalar_type.h"
-#include "cohort/core/string_tensor.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/scalar_type.h"
+#include "cohort/core/structure/string_tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/ops/literal.h"
 
 namespace cohort {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/intra_op_parallel.h"
+#include "cohort/core/cpu/intra_op_parallel.h"
 #include "cohort/ops/max_pool_kernels.h"
 
 namespace cohort::internal {

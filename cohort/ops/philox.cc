@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cohort/core/vector_clones.h"
+#include "cohort/core/cpu/vector_clones.h"
 
 namespace cohort::internal {
 namespace {

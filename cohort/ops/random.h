@@ -12,7 +12,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::random {
 class RandomGenerator;

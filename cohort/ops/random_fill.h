@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random.h"
 

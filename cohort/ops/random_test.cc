@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/tracing.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random_fill.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/kept_blocks.h"
+#include "cohort/core/bytes/kept_blocks.h"
 
 namespace cohort::internal {
 

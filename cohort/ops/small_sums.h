@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -11,8 +11,8 @@
 #include <numeric>
 #include <utility>
 
-#include "cohort/core/intra_op_parallel.h"
-#include "cohort/core/vector_clones.h"
+#include "cohort/core/cpu/intra_op_parallel.h"
+#include "cohort/core/cpu/vector_clones.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/graph_node.h"
 #include "cohort/ops/plan/kernels.h"

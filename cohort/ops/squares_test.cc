@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "cohort/core/intra_op_threads.h"
+#include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/number_scalar.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/number_scalar.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/ops/literal.h"
 
 namespace cohort {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cohort/core/error.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort {
 

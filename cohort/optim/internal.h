@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/cpu/vector_clones.h"
 #include "cohort/core/error.h"
-#include "cohort/core/vector_clones.h"
 #include "cohort/optim/rule_fields.h"
 #include "cohort/optim/update_rule.h"
 

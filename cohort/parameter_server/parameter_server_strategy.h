@@ -22,8 +22,8 @@
 
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/cluster/server.h"
-#include "cohort/core/callable_traits.h"
 #include "cohort/core/export.h"
+#include "cohort/core/structure/callable_traits.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/distributed_iterator.h"

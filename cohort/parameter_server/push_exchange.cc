@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/ops/scaled.h"
 #include "cohort/optim/make_rule.h"
 #include "cohort/parameter_server/parameter_server_core.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "cohort/core/per_task.h"
+#include "cohort/core/program/per_task.h"
 #include "cohort/distribute/gradient_exchange.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/store/store_client.h"
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/text.h"
 
 namespace cohort::testing {

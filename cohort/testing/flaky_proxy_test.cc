@@ -10,7 +10,7 @@
 #include <array>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "cohort/core/error.h"
-#include "cohort/core/run_program.h"
+#include "cohort/core/program/run_program.h"
 #include "cohort/testing/task_report.h"
 
 namespace cohort::testing {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 #include "cohort/testing/virtual_network.h"
 
 namespace cohort::testing {

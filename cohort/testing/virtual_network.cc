@@ -13,7 +13,7 @@
 
 #include "cohort/cluster/launch/child_process.h"
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/text.h"
 
 namespace cohort::testing {

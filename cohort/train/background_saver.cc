@@ -6,10 +6,10 @@
 #include <mutex>
 #include <utility>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/start_thread.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 namespace {

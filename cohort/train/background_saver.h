@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::internal {
 

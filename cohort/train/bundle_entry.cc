@@ -1,8 +1,8 @@
 #include "cohort/train/bundle_entry.h"
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/core/wire.h"
 #include "cohort/train/ordered_code.h"
 
 namespace cohort::internal {

@@ -5,10 +5,10 @@
 
 #include <limits>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/core/wire.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/ordered_code.h"
 #include "cohort/train/table.h"

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <new>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/text.h"
-#include "cohort/core/varint.h"
 #include "cohort/train/box_cover.h"
 #include "cohort/train/copy_box.h"
 #include "cohort/train/missing_checkpoint.h"

@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <system_error>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/temporary_files.h"
+#include "cohort/core/host/posix_error.h"
 #include "cohort/core/text.h"
-#include "cohort/core/varint.h"
 #include "cohort/train/box_cover.h"
 #include "cohort/train/ordered_code.h"
 #include "cohort/train/table.h"

@@ -1,7 +1,7 @@
 #include "cohort/train/checkpoint.h"
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/train/bundle_entry.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_numbers.h"

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <map>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
-#include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/temporary_files.h"
 #include "cohort/core/host/host_name.h"
+#include "cohort/core/host/posix_error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/bounded_wait.h"
 #include "cohort/core/utc_text.h"
 
 namespace cohort::internal {

@@ -7,8 +7,8 @@
 #include <future>
 #include <thread>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/core/wire.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <exception>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/core/wire.h"
 #include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/group_contribution.h"
 #include "cohort/train/saved_objects.h"

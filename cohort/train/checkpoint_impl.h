@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 #include "cohort/train/background_saver.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_restore.h"

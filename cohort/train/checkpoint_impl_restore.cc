@@ -4,11 +4,11 @@
 #include <new>
 #include <set>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/core/wire.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_numbers.h"
 #include "cohort/train/checkpoint_restore.h"

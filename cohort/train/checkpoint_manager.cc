@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"

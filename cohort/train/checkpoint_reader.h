@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/string_tensor.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/string_tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort {
 namespace internal {

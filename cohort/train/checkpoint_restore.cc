@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/train/restore_source.h"
 #include "cohort/train/saved_graph.h"
 #include "cohort/train/saved_kind.h"

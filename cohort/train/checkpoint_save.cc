@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/train/bundle_writer.h"
 #include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/saved_objects.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/threads/bounded_wait.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_impl.h"
 

@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/core/wire.h"
 #include "cohort/train/object_graph.h"
 #include "cohort/train/object_graph_merge.h"
 #include "cohort/train/ordered_code.h"

@@ -1,8 +1,8 @@
 #include "cohort/train/group_talk.h"
 
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 namespace {

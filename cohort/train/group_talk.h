@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/threads/bounded_wait.h"
 #include "cohort/train/save_group.h"
 
 namespace cohort::internal {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/train/bundle_writer.h"
 #include "cohort/train/checkpoint_numbers.h"
 #include "cohort/train/checkpoint_state.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/train/remote_values.h"
 #include "cohort/train/tensor_slice.h"
 

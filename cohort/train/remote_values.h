@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/train/tensor_slice.h"
 
 namespace cohort::train {

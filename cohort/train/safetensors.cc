@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
 #include "cohort/train/safetensors_file.h"
 #include "cohort/train/value_bytes.h"

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/core/varint.h"
 #include "cohort/train/table.h"
 
 namespace cohort::internal {

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/core/varint.h"
 
 namespace cohort::internal {
 namespace {

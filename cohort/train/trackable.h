@@ -28,9 +28,9 @@
 #include "cohort/core/error.h"
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/string_tensor.h"
-#include "cohort/core/structure.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/string_tensor.h"
+#include "cohort/core/structure/structure.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/train/tensor_slice.h"
 
 namespace cohort {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/train/bundle_entry.h"
 
 namespace cohort::internal {

@@ -59,7 +59,7 @@ def check_file(where, text, grants, public=False):
         elif name.startswith("torch/nn") and not granted(grants, where, name):
             offences.append(f"{at} is slow to compile; grant it in {GRANTS.name} if it must be")
         elif public and name.startswith(LIBTORCH) and not granted(grants, where, name):
-            offences.append(f"{at} may not be in a public header; use cohort/core/tensor.h")
+            offences.append(f"{at} may not be in a public header; use cohort/core/structure/tensor.h")
         elif public and (name.startswith(WIRE) or name.endswith(".pb.h")):
             offences.append(f"{at} may not be in a public header: users need no gRPC or protobuf")
     return offences

@@ -73,12 +73,12 @@ SECTIONS = [
         "keras/utils.h", "keras/backend.h", "keras/sidecar_evaluator.h", "keras/datasets/image_dataset.h",
         "keras/datasets/mnist.h", "keras/datasets/fashion_mnist.h", "keras/datasets/synthetic_images.h"]),
     ("Programs", "cohort", [
-        "core/run_program.h", "core/error.h", "core/errors.h", "core/interrupt.h", "core/logging.h",
-        "core/traceback.h", "core/memory.h", "core/monitoring.h", "core/device.h", "core/task_id.h"]),
-    ("The profiler", "profiler", ["core/profiler.h"]),
+        "core/program/run_program.h", "core/error.h", "core/errors.h", "core/program/interrupt.h", "core/observe/logging.h",
+        "core/traceback.h", "core/program/memory.h", "core/observe/monitoring.h", "core/structure/device.h", "core/program/task_id.h"]),
+    ("The profiler", "profiler", ["core/profiler/profiler.h"]),
     ("Tensors and elements", "cohort", [
-        "core/tensor.h", "core/string_tensor.h", "core/ragged_tensor.h", "core/structure.h",
-        "core/unpack.h", "core/leaf_type.h", "core/spec.h", "core/optional.h", "core/function_ref.h"]),
+        "core/structure/tensor.h", "core/structure/string_tensor.h", "core/structure/ragged_tensor.h", "core/structure/structure.h",
+        "core/structure/unpack.h", "core/structure/leaf_type.h", "core/structure/spec.h", "core/structure/optional.h", "core/function_ref.h"]),
     ("Operations", "cohort", [
         "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
         "ops/clip.h", "ops/indexed_slices.h", "keras/zip.h", "distribute/print.h"]),

@@ -13,7 +13,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/testing_detection.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/testing_time_limit.h"
 #include "cohort/testing/multi_process_main.h"
 #include "cohort/testing/multi_process_runner.h"

@@ -5,8 +5,8 @@
 #include <map>
 #include <optional>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/core/varint.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/object_graph.h"
 #include "cohort/train/table.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/core/varint.h"
 #include "cohort/train/bundle_entry.h"
 #include "cohort/train/bundle_writer.h"
 #include "cohort/train/object_graph.h"

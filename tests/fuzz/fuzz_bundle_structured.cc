@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/bytes/varint.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/core/varint.h"
-#include "cohort/core/wire.h"
 #include "cohort/train/bundle_entry.h"
 #include "cohort/train/object_graph.h"
 #include "cohort/train/ordered_code.h"

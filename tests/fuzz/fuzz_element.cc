@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "cohort/core/error.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/storage/element_codec.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/core/device.h>
+#include <cohort/core/structure/device.h>
 #include <cohort/data/batch_sizes.h>
 #include <cohort/distribute/distributed_dataset.h>
 #include <cohort/distribute/mirrored_strategy.h>

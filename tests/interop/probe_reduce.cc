@@ -1,5 +1,5 @@
-#include <cohort/core/device.h>
 #include <cohort/core/error.h>
+#include <cohort/core/structure/device.h>
 #include <cohort/distribute/mirrored_strategy.h>
 
 #include <map>

@@ -1,7 +1,7 @@
 // Tensors in the probe's JSON: {"dtype": "float32", "shape": [2, 3], "values": [...]}.
 #pragma once
 
-#include <cohort/core/tensor.h>
+#include <cohort/core/structure/tensor.h>
 
 #include "probe.h"
 

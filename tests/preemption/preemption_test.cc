@@ -2,7 +2,7 @@
 #include <ATen/ops/ones.h>
 #include <cohort/cluster/resolvers/simple_cluster_resolver.h>
 #include <cohort/cluster/resolvers/tf_config_cluster_resolver.h>
-#include <cohort/core/device.h>
+#include <cohort/core/structure/device.h>
 #include <cohort/distribute/mirrored_strategy.h>
 #include <cohort/distribute/multi_worker_mirrored_strategy.h>
 #include <cohort/distribute/preemption_checkpoint_handler.h>

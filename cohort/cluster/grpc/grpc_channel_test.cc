@@ -12,7 +12,7 @@
 #include "cohort/cluster/grpc/testing_services.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/listening_socket.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/testing_errors.h"
 
 namespace cohort::internal::rpc {

@@ -13,7 +13,7 @@
 
 #include "cohort/cluster/rpc/transport_settings.h"
 #include "cohort/cluster/security/security.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::rpc {
 

@@ -10,8 +10,8 @@
 
 #include "cohort/cluster/rpc/refused_connections.h"
 #include "cohort/core/error.h"
-#include "cohort/core/line_limit.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/line_limit.h"
+#include "cohort/core/observe/logging.h"
 
 namespace cohort::internal::rpc {
 namespace {

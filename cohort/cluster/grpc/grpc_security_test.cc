@@ -19,8 +19,8 @@
 #include "cohort/cluster/grpc/testing_services.h"
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/cluster/security/signer.h"
-#include "cohort/core/files/unique_fd.h"
-#include "cohort/core/monitoring.h"
+#include "cohort/core/host/unique_fd.h"
+#include "cohort/core/observe/monitoring.h"
 #include "cohort/core/testing_errors.h"
 
 namespace cohort::internal::rpc {

@@ -16,7 +16,7 @@
 #include "cohort/cluster/grpc/grpc_time.h"
 #include "cohort/cluster/grpc/hand_over.h"
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal::rpc {
 namespace {

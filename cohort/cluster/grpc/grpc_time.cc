@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal::rpc {
 

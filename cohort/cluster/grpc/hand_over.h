@@ -3,7 +3,7 @@
 // they are nothing.
 #pragma once
 
-#include "cohort/core/thread_sanitizer.h"
+#include "cohort/core/threads/thread_sanitizer.h"
 
 #ifdef COHORT_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
 

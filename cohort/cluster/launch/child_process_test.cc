@@ -12,7 +12,7 @@
 #include <array>
 
 #include "cohort/core/error.h"
-#include "cohort/core/thread_sanitizer.h"
+#include "cohort/core/threads/thread_sanitizer.h"
 
 namespace cohort::internal {
 namespace {

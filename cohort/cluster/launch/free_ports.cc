@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

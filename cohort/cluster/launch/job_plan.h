@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

@@ -12,10 +12,10 @@
 #include <memory>
 #include <ostream>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/text_stream.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 namespace {

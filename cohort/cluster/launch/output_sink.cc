@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

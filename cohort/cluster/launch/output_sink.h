@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
 

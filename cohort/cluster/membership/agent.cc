@@ -5,9 +5,9 @@
 
 #include "cohort/cluster/membership/agent_core.h"
 #include "cohort/cluster/rpc/text.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal::membership {
 namespace {

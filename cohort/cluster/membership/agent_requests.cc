@@ -7,8 +7,8 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/repeating_channel.h"
 #include "cohort/cluster/rpc/text.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal::membership {
 namespace {

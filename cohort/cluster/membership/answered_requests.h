@@ -7,7 +7,7 @@
 
 #include "cohort/cluster/membership/store.h"
 #include "cohort/cluster/membership/store_messages.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::membership {
 

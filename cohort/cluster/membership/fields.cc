@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "cohort/cluster/rpc/text.h"
-#include "cohort/core/bounded_wait.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal::membership {
 uint64_t to_wire(Duration duration) {

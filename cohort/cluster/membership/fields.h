@@ -7,8 +7,8 @@
 
 #include "cohort/cluster/membership/limits.h"
 #include "cohort/cluster/membership/view.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal::membership {
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal::membership {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cohort/cluster/rpc/text.h"
+#include "cohort/core/bytes/fingerprint.h"
 #include "cohort/core/error.h"
-#include "cohort/core/fingerprint.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal::membership {

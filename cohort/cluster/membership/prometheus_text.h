@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/cluster/membership/view.h"
-#include "cohort/core/monitoring.h"
+#include "cohort/core/observe/monitoring.h"
 
 namespace cohort::internal::membership {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cohort/cluster/membership/settings.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::membership {
 

@@ -6,10 +6,10 @@
 #include "cohort/cluster/config_error.h"
 #include "cohort/cluster/resolvers/api_answer.h"
 #include "cohort/cluster/resolvers/http_call.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::distribute::cluster_resolver {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/core/export.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::distribute::cluster_resolver {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "cohort/cluster/rpc/message.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::rpc {
 

@@ -23,7 +23,7 @@
 #include "cohort/cluster/rpc/role.h"
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/cluster/rpc/session.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::rpc {
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "cohort/cluster/rpc/error_detail.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/core/testing_errors.h"
 
 namespace cohort::internal::rpc {

@@ -4,7 +4,7 @@
 
 #include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/text.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/bytes/wire.h"
 
 namespace cohort {
 namespace {

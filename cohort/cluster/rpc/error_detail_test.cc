@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cohort/cluster/rpc/coordinator_errors.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal::rpc {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "cohort/cluster/rpc/bulk_memory.h"
+#include "cohort/core/bytes/varint.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/text.h"
-#include "cohort/core/varint.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal::rpc {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/core/error.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::rpc {
 

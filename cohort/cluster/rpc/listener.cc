@@ -14,7 +14,7 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/rpc/refused_connections.h"
 #include "cohort/core/host/event_fd.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal::rpc {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/new_peers.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal::rpc {
 

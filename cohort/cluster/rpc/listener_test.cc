@@ -17,7 +17,7 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_fork.h"
-#include "cohort/core/testing_threads.h"
+#include "cohort/core/threads/testing_threads.h"
 
 namespace cohort::internal::rpc {
 namespace {

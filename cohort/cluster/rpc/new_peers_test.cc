@@ -7,7 +7,7 @@
 #include <array>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal::rpc {
 namespace {

@@ -1,8 +1,8 @@
 #include "cohort/cluster/rpc/refused_connections.h"
 
 #include "cohort/core/error.h"
-#include "cohort/core/line_limit.h"
-#include "cohort/core/monitoring.h"
+#include "cohort/core/observe/line_limit.h"
+#include "cohort/core/observe/monitoring.h"
 
 namespace cohort::internal::rpc {
 

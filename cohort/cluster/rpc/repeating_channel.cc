@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cohort/cluster/rpc/error_detail.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal::rpc {
 namespace {

@@ -22,7 +22,7 @@
 
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/cluster/rpc/role.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::rpc {
 

@@ -5,7 +5,7 @@
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal::rpc {

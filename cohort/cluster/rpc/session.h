@@ -15,7 +15,7 @@
 
 #include "cohort/cluster/rpc/frame.h"
 #include "cohort/cluster/rpc/service.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::rpc {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cohort/core/start_thread.h"
+#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal::rpc {
 

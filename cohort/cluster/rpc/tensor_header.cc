@@ -1,8 +1,8 @@
 #include "cohort/cluster/rpc/tensor_header.h"
 
+#include "cohort/core/bytes/varint.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/varint.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal::rpc {
 namespace {

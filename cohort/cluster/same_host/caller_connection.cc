@@ -5,8 +5,8 @@
 
 #include "cohort/cluster/rpc/awaited_answer.h"
 #include "cohort/cluster/rpc/error_detail.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal::rpc {
 namespace {

@@ -17,12 +17,12 @@
 #include "cohort/cluster/same_host/caller_connection.h"
 #include "cohort/cluster/same_host/host_server.h"
 #include "cohort/cluster/same_host/testing_socket.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
 #include "cohort/core/host/random_hex.h"
 #include "cohort/core/host/unix_socket.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal::rpc {
 namespace {

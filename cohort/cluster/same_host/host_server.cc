@@ -11,7 +11,7 @@
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/host/random_hex.h"
 #include "cohort/core/host/unix_socket.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal::rpc {
 namespace {

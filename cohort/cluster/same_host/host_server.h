@@ -11,7 +11,7 @@
 #include "cohort/cluster/rpc/transport_settings.h"
 #include "cohort/cluster/same_host/knock.h"
 #include "cohort/cluster/same_host/server_connection.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal::rpc {
 

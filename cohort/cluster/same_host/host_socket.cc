@@ -12,8 +12,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/host/unix_socket.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/start_thread.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal::rpc {

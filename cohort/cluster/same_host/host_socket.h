@@ -19,8 +19,8 @@
 #include "cohort/cluster/same_host/outgoing_message.h"
 #include "cohort/cluster/same_host/patience.h"
 #include "cohort/cluster/same_host/stall.h"
-#include "cohort/core/files/unique_fd.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal::rpc {
 

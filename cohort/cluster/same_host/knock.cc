@@ -6,11 +6,11 @@
 #include <array>
 #include <utility>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
 #include "cohort/core/host/random_hex.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal::rpc {
 namespace {

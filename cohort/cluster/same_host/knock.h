@@ -11,7 +11,7 @@
 
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/cluster/rpc/service.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::rpc {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal::rpc {
 namespace {

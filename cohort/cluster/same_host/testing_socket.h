@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal::rpc {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::security {
 

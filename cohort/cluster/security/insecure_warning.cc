@@ -1,7 +1,7 @@
 #include "cohort/cluster/security/insecure_warning.h"
 
-#include "cohort/core/logging.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal::security {
 

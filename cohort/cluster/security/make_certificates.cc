@@ -12,9 +12,9 @@
 #include "cohort/cluster/security/identity_uri.h"
 #include "cohort/cluster/security/signer.h"
 #include "cohort/core/error.h"
-#include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/posix_error.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/text.h"
 #include "cohort/core/text_stream.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cohort/cluster/security/credentials.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::security {
 

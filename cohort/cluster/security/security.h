@@ -8,7 +8,7 @@
 
 #include "cohort/cluster/security/credentials.h"
 #include "cohort/cluster/security/identity_uri.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::security {
 

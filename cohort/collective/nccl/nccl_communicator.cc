@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/core/error.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::collective {
 namespace {

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::collective {
 

@@ -18,7 +18,7 @@
 #include "cohort/collective/network/gloo_loop.h"
 #include "cohort/collective/network/gloo_mesh.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 
 namespace cohort::collective {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "cohort/core/wire.h"
+#include "cohort/core/bytes/wire.h"
 
 namespace cohort::collective {
 

@@ -18,7 +18,7 @@
 #include "cohort/collective/group_member.h"
 #include "cohort/collective/network/rpc_envelope.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::collective {
 

@@ -18,8 +18,8 @@
 #include "cohort/collective/network/rpc_mailbox.h"
 #include "cohort/collective/network/rpc_service.h"
 #include "cohort/collective/slow_wait.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::collective {
 namespace {

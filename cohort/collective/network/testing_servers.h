@@ -12,7 +12,7 @@
 #include "cohort/cluster/server_core.h"
 #include "cohort/collective/communicator.h"
 #include "cohort/collective/testing_group.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::collective {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cohort/collective/group_store.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::collective {
 

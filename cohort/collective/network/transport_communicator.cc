@@ -14,9 +14,9 @@
 #include "cohort/collective/groups_of_task.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/collective/forming_wait.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::collective::shared_memory {
 

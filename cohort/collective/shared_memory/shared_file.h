@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::collective::shared_memory {
 

@@ -11,7 +11,7 @@
 #include "cohort/collective/shared_memory/shared_parts.h"
 #include "cohort/collective/slices.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::collective {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cohort/collective/group_member.h"
 #include "cohort/collective/shared_memory/connection.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::collective::shared_memory {
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/program/start_thread.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 namespace {

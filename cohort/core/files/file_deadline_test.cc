@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 namespace {

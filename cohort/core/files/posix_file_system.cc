@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
 #include "cohort/core/files/posix_lock.h"
 #include "cohort/core/files/posix_readable_file.h"
 #include "cohort/core/files/posix_writable_file.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/posix_error.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

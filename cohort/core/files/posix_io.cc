@@ -7,7 +7,7 @@
 
 #include <ctime>
 
-#include "cohort/core/files/posix_error.h"
+#include "cohort/core/host/posix_error.h"
 
 namespace cohort::internal {
 namespace {

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/posix_error.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/posix_error.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/testing_file_size_limit.h"
 
 namespace cohort::internal {

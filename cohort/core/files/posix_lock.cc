@@ -13,11 +13,11 @@
 #include <thread>
 #include <utility>
 
-#include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
-#include "cohort/core/files/unique_fd.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/process.h"
+#include "cohort/core/host/posix_error.h"
+#include "cohort/core/host/unique_fd.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/process.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
 #include "cohort/core/files/read_ahead.h"
+#include "cohort/core/host/posix_error.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

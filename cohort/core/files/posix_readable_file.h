@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
 

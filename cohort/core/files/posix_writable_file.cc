@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
-#include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
+#include "cohort/core/host/posix_error.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

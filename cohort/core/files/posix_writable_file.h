@@ -9,8 +9,8 @@
 
 #include "cohort/core/files/aligned_buffer.h"
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/files/unique_fd.h"
 #include "cohort/core/files/write_behind.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cohort/core/start_thread.h"
+#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal {
 

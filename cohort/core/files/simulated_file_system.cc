@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cohort/core/files/posix_error.h"
+#include "cohort/core/host/posix_error.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

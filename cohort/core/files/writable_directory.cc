@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/files/posix_error.h"
+#include "cohort/core/host/posix_error.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

@@ -10,7 +10,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_folder.h"
 #include "cohort/core/testing_fork.h"
-#include "cohort/core/thread_pool.h"
+#include "cohort/core/threads/thread_pool.h"
 
 namespace cohort::internal {
 namespace {

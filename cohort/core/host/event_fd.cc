@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "cohort/core/files/posix_error.h"
+#include "cohort/core/host/posix_error.h"
 
 namespace cohort::internal {
 

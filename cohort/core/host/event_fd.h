@@ -1,7 +1,7 @@
 // A descriptor that wakes who polls it: readable from a write of a number above 0 to the next read.
 #pragma once
 
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <charconv>
 
-#include "cohort/core/files/unique_fd.h"
 #include "cohort/core/host/cgroups.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
 namespace {

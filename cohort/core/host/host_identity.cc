@@ -6,8 +6,8 @@
 #include <array>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
 #include "cohort/core/host/random_hex.h"
+#include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/csv_dataset.h"
 
 namespace cohort::internal {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/parse_example.h"
 #include "cohort/data/records/example.h"
 

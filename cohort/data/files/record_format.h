@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/spec.h"
 #include "cohort/data/files/record_cursor.h"
 #include "cohort/data/nodes/node.h"
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "cohort/core/error.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 

@@ -1,8 +1,8 @@
 #include "cohort/data/functions/map_function.h"
 
-#include "cohort/core/composite.h"
 #include "cohort/core/error_context.h"
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/iteration/parallel_calls.h"

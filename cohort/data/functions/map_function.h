@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/iteration/indexed.h"
 #include "cohort/data/iteration/work_group.h"

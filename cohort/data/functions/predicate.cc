@@ -1,6 +1,6 @@
 #include "cohort/data/functions/predicate.h"
 
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/spec.h"
 
 namespace cohort::internal {
 

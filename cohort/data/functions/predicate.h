@@ -1,7 +1,7 @@
 // The answers of functions that are asked whether an element counts.
 #pragma once
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/core/caught_error.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/iteration/pass_interrupted.h"
 #include "cohort/data/nodes/node.h"
 

@@ -1,8 +1,8 @@
 // Specs of what functions return, found out by calling them.
 #pragma once
 
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 

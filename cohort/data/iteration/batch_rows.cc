@@ -1,7 +1,7 @@
 #include "cohort/data/iteration/batch_rows.h"
 
-#include "cohort/core/composite.h"
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

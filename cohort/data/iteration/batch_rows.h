@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cohort/core/function_ref.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 

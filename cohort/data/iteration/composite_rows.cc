@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cohort/core/composite.h"
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/data/iteration/sparse_rows.h"
 #include "cohort/data/iteration/stacking.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/iteration/indexed.h"
 
 namespace cohort::internal {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "cohort/core/exclusive_use.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
+#include "cohort/core/threads/exclusive_use.h"
 #include "cohort/data/iteration/iterator.h"
 #include "cohort/data/iteration/pass_interrupted.h"
 #include "cohort/data/nodes/node.h"

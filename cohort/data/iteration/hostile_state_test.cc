@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/varint.h"
+#include "cohort/core/bytes/varint.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/state.h"
 
 namespace cohort::internal {

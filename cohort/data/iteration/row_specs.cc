@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cohort/core/composite.h"
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/data/iteration/sparse_rows.h"
 
 namespace cohort::internal {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/spec.h"
 
 namespace cohort::internal {
 

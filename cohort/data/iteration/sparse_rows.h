@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/data/iteration/indexed.h"
 
 namespace cohort::internal::sparse {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cohort/core/composite.h"
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/composite_rows.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cohort/core/caught_error.h"
-#include "cohort/core/process.h"
-#include "cohort/core/thread_pool.h"
+#include "cohort/core/program/process.h"
+#include "cohort/core/threads/thread_pool.h"
 
 namespace cohort::internal {
 namespace {

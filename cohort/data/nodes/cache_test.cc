@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/data/generator.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"

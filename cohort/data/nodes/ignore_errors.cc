@@ -1,4 +1,4 @@
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/nodes/node.h"
 

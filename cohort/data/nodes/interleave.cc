@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "cohort/core/error_context.h"
-#include "cohort/core/lazy.h"
+#include "cohort/core/threads/lazy.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/probe.h"
 #include "cohort/data/iteration/counting_iterator.h"

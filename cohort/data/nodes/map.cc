@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "cohort/core/lazy.h"
-#include "cohort/core/tree_form.h"
+#include "cohort/core/structure/tree_form.h"
+#include "cohort/core/threads/lazy.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/map_function.h"
 #include "cohort/data/functions/probe.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/spec.h"
 #include "cohort/data/cardinality.h"
 #include "cohort/data/iteration/indexed.h"
 #include "cohort/data/iteration/iterator.h"

@@ -1,4 +1,4 @@
-#include "cohort/core/composite.h"
+#include "cohort/core/structure/composite.h"
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/iteration/batch_rows.h"

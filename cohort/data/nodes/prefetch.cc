@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "cohort/core/caught_error.h"
-#include "cohort/core/start_thread.h"
-#include "cohort/core/task.h"
-#include "cohort/core/thread_pool.h"
+#include "cohort/core/program/start_thread.h"
+#include "cohort/core/program/task.h"
+#include "cohort/core/threads/thread_pool.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/iteration/parallel_calls.h"
 #include "cohort/data/iteration/pass_interrupted.h"

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "cohort/core/testing_errors.h"
-#include "cohort/core/testing_threads.h"
+#include "cohort/core/threads/testing_threads.h"
 #include "cohort/data/read_ahead.h"
 #include "cohort/data/test_util.h"
 

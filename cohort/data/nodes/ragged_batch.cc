@@ -1,4 +1,4 @@
-#include "cohort/core/composite.h"
+#include "cohort/core/structure/composite.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/nodes/node.h"
 

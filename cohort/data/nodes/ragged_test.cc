@@ -5,8 +5,8 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
-#include "cohort/core/composite.h"
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/ragged_batch.h"
 #include "cohort/data/split_batches.h"

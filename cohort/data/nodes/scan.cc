@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "cohort/core/error_context.h"
-#include "cohort/core/lazy.h"
+#include "cohort/core/threads/lazy.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/carried_state.h"
 #include "cohort/data/functions/probe.h"

@@ -6,8 +6,8 @@
 #include <new>
 #include <numeric>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
-#include "cohort/core/varint.h"
 #include "cohort/ops/bulk_draws.h"
 
 namespace cohort::internal {

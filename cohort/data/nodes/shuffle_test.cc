@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 
-#include "cohort/core/varint.h"
+#include "cohort/core/bytes/varint.h"
 #include "cohort/data/iteration/indexed.h"
 #include "cohort/data/nodes/shuffle_order.h"
 #include "cohort/data/test_util.h"

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
-#include "cohort/core/varint.h"
 
 namespace cohort::internal {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal {
 

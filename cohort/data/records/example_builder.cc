@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "cohort/core/varint.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/bytes/varint.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/data/records/example.h"
 
 namespace cohort::io {

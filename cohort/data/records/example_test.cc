@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/error.h"
-#include "cohort/core/varint.h"
 #include "cohort/data/records/example_builder.h"
 
 namespace cohort::internal {

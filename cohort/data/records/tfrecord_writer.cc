@@ -7,7 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/deflate.h"
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 #include "cohort/core/text.h"
 #include "cohort/data/records/tfrecord_framing.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {

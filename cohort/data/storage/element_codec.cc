@@ -8,8 +8,8 @@
 #include <bit>
 #include <cstring>
 
-#include "cohort/core/contiguous_elements.h"
-#include "cohort/core/varint.h"
+#include "cohort/core/bytes/varint.h"
+#include "cohort/core/structure/contiguous_elements.h"
 
 static_assert(std::endian::native == std::endian::little, "files hold little-endian numbers");
 

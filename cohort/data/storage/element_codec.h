@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/records/blob_file.h"
 
 namespace cohort::internal {

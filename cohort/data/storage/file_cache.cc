@@ -1,4 +1,4 @@
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/graph.h"

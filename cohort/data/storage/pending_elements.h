@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/data/state.h"
 
 namespace cohort::internal {

@@ -5,7 +5,7 @@
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/backup_removal.h"

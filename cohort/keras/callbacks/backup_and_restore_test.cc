@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/core/interrupt.h"
+#include "cohort/core/program/interrupt.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/callbacks/backup_removal.h"
 #include "cohort/keras/layers/layer_state.h"

@@ -3,8 +3,8 @@
 #include <typeinfo>
 
 #include "cohort/core/error_context.h"
-#include "cohort/core/interrupt.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/interrupt.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"

@@ -9,10 +9,10 @@
 #include <limits>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/posix_io.h"
-#include "cohort/core/files/unique_fd.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/host/posix_error.h"
+#include "cohort/core/host/unique_fd.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/core/text_stream.h"
 

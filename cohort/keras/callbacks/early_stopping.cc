@@ -1,7 +1,7 @@
 #include "cohort/keras/callbacks/early_stopping.h"
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/keras/model.h"
 
 namespace cohort::keras::callbacks {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/monitor.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/core/wire.h"
 #include "cohort/keras/saving/config_json.h"
 
 namespace cohort::internal {

@@ -5,8 +5,8 @@
 
 #include <map>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/core/wire.h"
 #include "cohort/keras/functional.h"
 #include "cohort/keras/layers/layers.h"
 #include "cohort/keras/sequential.h"

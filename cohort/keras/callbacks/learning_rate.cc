@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
 

@@ -4,7 +4,7 @@
 #include <typeinfo>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/callbacks/progbar_logger.h"

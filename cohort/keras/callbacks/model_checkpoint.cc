@@ -2,7 +2,7 @@
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/file_name.h"
 #include "cohort/keras/model.h"

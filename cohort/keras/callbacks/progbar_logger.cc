@@ -6,8 +6,8 @@
 #include <iostream>
 #include <utility>
 
-#include "cohort/core/background_profile.h"
 #include "cohort/core/error.h"
+#include "cohort/core/profiler/background_profile.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/model.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/keras/model.h"
 
 namespace cohort::keras::callbacks {

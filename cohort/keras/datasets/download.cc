@@ -16,7 +16,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_io.h"
-#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/unique_fd.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

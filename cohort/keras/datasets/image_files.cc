@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/keras/datasets/download.h"
 #include "cohort/keras/datasets/idx.h"
 

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/core/intra_op_threads.h"
+#include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/keras/layers/conv1d.h"
 #include "cohort/keras/layers/conv2d_transpose.h"
 #include "cohort/keras/testing_keras.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 

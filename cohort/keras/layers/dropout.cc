@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"

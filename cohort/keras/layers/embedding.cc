@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "cohort/core/composite.h"
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/masks.h"

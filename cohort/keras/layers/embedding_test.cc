@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"

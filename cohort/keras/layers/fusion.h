@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/keras/layers/layer.h"
 
 namespace cohort::internal {

@@ -1,7 +1,7 @@
 // What dropout keeps. For sources of layers.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cohort/core/export.h"
-#include "cohort/core/structure_call.h"
+#include "cohort/core/structure/structure_call.h"
 #include "cohort/keras/layers/layer_handle.h"
 
 namespace cohort::keras::layers {

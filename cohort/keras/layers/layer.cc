@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "cohort/core/libtorch_error.h"
-#include "cohort/core/scratch.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
-#include "cohort/core/tracing.h"
+#include "cohort/core/threads/scratch.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/variable_creation.h"

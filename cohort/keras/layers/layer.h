@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/spec.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/spec.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/config.h"
 #include "cohort/keras/initializers.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
-#include "cohort/core/lazy.h"
+#include "cohort/core/threads/lazy.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/keras/layers/layer.h"
 #include "cohort/keras/metrics/mean.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/lazy.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/lazy.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/dropout.h"
 #include "cohort/keras/masks.h"

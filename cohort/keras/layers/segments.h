@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/lazy.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
+#include "cohort/core/threads/lazy.h"
 #include "cohort/keras/activations.h"
 #include "cohort/keras/layers/layer.h"
 #include "cohort/ops/plan/plan_cache.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
-#include "cohort/core/tracing.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/saving/graph_config.h"
 #include "cohort/ops/gradient_tape.h"

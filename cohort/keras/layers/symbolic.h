@@ -16,8 +16,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/leaf_type.h"
-#include "cohort/core/spec.h"
+#include "cohort/core/structure/leaf_type.h"
+#include "cohort/core/structure/spec.h"
 #include "cohort/keras/layers/layer_handle.h"
 
 namespace cohort {

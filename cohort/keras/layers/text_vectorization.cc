@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
-#include "cohort/core/tracing.h"
 #include "cohort/data/dataset.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/lookup/tokenizer.h"

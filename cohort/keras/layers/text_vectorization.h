@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/string_tensor.h"
+#include "cohort/core/structure/string_tensor.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/lookup/adapt_options.h"
 #include "cohort/keras/layers/lookup/vocabulary.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::keras::layers {
 

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/weighting.h"

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "cohort/core/export.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/keras/config.h"
 
 namespace cohort::keras::losses {

@@ -18,7 +18,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/config.h"
 #include "cohort/keras/list.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "cohort/core/export.h"
-#include "cohort/core/number_scalar.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/number_scalar.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::keras::metrics {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/config.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/exchange_plans.h"
 #include "cohort/distribute/strategy_core.h"

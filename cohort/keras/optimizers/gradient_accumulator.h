@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/distribute/gradient_exchange.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/keras/optimizers/optimizer.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/colocation.h"
 #include "cohort/distribute/strategy_core.h"

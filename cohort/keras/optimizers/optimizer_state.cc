@@ -9,8 +9,8 @@
 #include <set>
 #include <string_view>
 
-#include "cohort/core/flush_denormals.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/cpu/flush_denormals.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/colocation.h"
 #include "cohort/distribute/context.h"

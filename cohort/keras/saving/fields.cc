@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "cohort/cluster/json_document.h"
-#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
 #include "cohort/core/error_context.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

@@ -7,7 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/files/temporary_files.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/saving/compile_config.h"

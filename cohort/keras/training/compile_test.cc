@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/core/ragged_tensor.h"
+#include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/keras/training/testing_fit.h"
 
 namespace cohort::keras {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/composite.h"
+#include "cohort/core/structure/composite.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/composite.h"
+#include "cohort/core/structure/composite.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/training/data_source.h"
 

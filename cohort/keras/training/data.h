@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cohort/core/export.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::data {
 class Dataset;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/interrupt.h"
+#include "cohort/core/program/interrupt.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/training/testing_fit.h"
 

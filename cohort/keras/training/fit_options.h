@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/training/data.h"
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "cohort/core/interrupt.h"
+#include "cohort/core/program/interrupt.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {

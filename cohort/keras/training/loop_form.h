@@ -2,7 +2,7 @@
 // (StepRunner::run_loop).
 #pragma once
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/keras/training/logs.h"
 
 namespace cohort::internal {

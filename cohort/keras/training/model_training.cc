@@ -1,7 +1,7 @@
 // The calls of ModelHandle that train.
 #include <optional>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/distribute/step_runner.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/callback.h"

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <exception>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/cardinality.h"
 #include "cohort/data/split_batches.h"

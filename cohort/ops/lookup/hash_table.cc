@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

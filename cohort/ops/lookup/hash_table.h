@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/ops/lookup/initializers.h"
 #include "cohort/ops/lookup/key_index.h"
 

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "cohort/core/export.h"
-#include "cohort/core/leaf_type.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/leaf_type.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::lookup {
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/bytes/fingerprint.h"
 #include "cohort/core/error.h"
-#include "cohort/core/fingerprint.h"
 
 namespace cohort::internal {
 

@@ -13,8 +13,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/core/leaf_type.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/leaf_type.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/ops/lookup/initializers.h"
 
 namespace cohort {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/vector_clones.h"
+#include "cohort/core/cpu/vector_clones.h"
 #include "cohort/ops/plan/register_sums.h"
 #include "cohort/ops/plan/vector_functions.h"
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/core/error.h"
-#include "cohort/core/intra_op_threads.h"
 
 namespace cohort::internal::plan {
 namespace {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal::plan {
 

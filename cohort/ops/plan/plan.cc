@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cohort/core/intra_op_parallel.h"
-#include "cohort/core/phase.h"
+#include "cohort/core/cpu/intra_op_parallel.h"
+#include "cohort/core/profiler/phase.h"
 #include "cohort/ops/plan/onednn.h"
 
 namespace cohort::internal::plan {

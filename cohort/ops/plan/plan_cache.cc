@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "cohort/core/time_histogram.h"
+#include "cohort/core/observe/time_histogram.h"
 
 namespace cohort::internal::plan {
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "cohort/core/intra_op_threads.h"
-#include "cohort/core/profiler.h"
+#include "cohort/core/cpu/intra_op_threads.h"
+#include "cohort/core/profiler/profiler.h"
 #include "cohort/ops/plan/testing_plan.h"
 #include "cohort/ops/plan/vectors.h"
 

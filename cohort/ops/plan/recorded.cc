@@ -15,7 +15,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cohort/core/intra_op_parallel.h"
+#include "cohort/core/cpu/intra_op_parallel.h"
 #include "cohort/ops/graph_node.h"
 #include "cohort/ops/plan/kernels.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "cohort/core/intra_op_threads.h"
+#include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/ops/plan/plan.h"
 #include "cohort/ops/plan/testing_plan.h"
 

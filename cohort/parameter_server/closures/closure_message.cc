@@ -1,6 +1,6 @@
 #include "cohort/parameter_server/closures/closure_message.h"
 
-#include "cohort/core/wire.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/distribute/structure_message.h"
 
 namespace cohort::internal {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/message.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 

@@ -10,7 +10,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/forced_unwind.h"
 #include "cohort/core/libtorch_error.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/distributed_iterator.h"
 #include "cohort/distribute/input_context.h"

@@ -11,8 +11,8 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/rpc/service.h"
-#include "cohort/core/task_id.h"
-#include "cohort/core/thread_pool.h"
+#include "cohort/core/program/task_id.h"
+#include "cohort/core/threads/thread_pool.h"
 #include "cohort/parameter_server/closures/answers_under_way.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/closures/figure_reporter.h"

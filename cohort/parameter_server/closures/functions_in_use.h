@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 
 namespace cohort::internal {

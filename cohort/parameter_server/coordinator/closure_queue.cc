@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/time_histogram.h"
+#include "cohort/core/observe/time_histogram.h"
 
 namespace cohort::internal {
 namespace {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/remote_result.h"

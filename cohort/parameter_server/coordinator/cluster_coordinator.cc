@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "cohort/cluster/known_jobs.h"
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
-#include "cohort/core/task.h"
-#include "cohort/core/time_histogram.h"
+#include "cohort/core/observe/time_histogram.h"
+#include "cohort/core/program/task.h"
+#include "cohort/core/threads/bounded_wait.h"
 #include "cohort/data/nodes/shuffle_seeds.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/structure_message.h"

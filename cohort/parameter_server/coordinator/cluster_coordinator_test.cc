@@ -17,8 +17,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/core/monitoring.h"
-#include "cohort/core/string_tensor.h"
+#include "cohort/core/observe/monitoring.h"
+#include "cohort/core/structure/string_tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"

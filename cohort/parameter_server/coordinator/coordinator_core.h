@@ -15,7 +15,7 @@
 #include "cohort/cluster/rpc/channel.h"
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/system_clock.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 #include "cohort/parameter_server/closures/named_figures.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"

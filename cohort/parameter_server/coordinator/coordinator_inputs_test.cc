@@ -11,7 +11,7 @@
 #include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/distribute/structure_message.h"
 #include "cohort/parameter_server/closures/closure_message.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 
 namespace cohort::internal {

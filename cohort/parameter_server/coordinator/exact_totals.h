@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/structure.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/structure.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

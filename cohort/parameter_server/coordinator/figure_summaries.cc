@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/train/summary/summary.h"
 
 namespace cohort::internal {

@@ -6,7 +6,7 @@
 #include <exception>
 #include <string>
 
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

@@ -7,7 +7,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/parameter_server/coordinator/lost_ps.h"
 
 namespace cohort::internal {

@@ -13,7 +13,7 @@
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
-#include "cohort/core/string_tensor.h"
+#include "cohort/core/structure/string_tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_iterator.h"

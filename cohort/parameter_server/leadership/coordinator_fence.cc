@@ -4,9 +4,9 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/observe/logging.h"
 
 namespace cohort::internal {
 namespace {

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "cohort/cluster/rpc/message.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

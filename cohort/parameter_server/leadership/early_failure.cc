@@ -8,7 +8,7 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/parameter_server/runner/published_calls.h"
 

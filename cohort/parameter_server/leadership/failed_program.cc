@@ -1,8 +1,8 @@
 #include "cohort/parameter_server/leadership/failed_program.h"
 
 #include "cohort/core/error.h"
-#include "cohort/core/interrupt.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/interrupt.h"
 #include "cohort/distribute/step_runner.h"
 #include "cohort/parameter_server/leadership/early_failure.h"
 

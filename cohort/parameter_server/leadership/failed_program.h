@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/cluster/server.h"
-#include "cohort/core/failure_frame.h"
+#include "cohort/core/program/failure_frame.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {

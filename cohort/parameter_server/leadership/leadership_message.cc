@@ -2,8 +2,8 @@
 
 #include <limits>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal {
 namespace {

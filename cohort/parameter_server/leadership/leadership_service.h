@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cohort/cluster/rpc/service.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 
 namespace cohort::internal {

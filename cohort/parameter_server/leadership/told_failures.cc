@@ -2,7 +2,7 @@
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 
 namespace cohort::internal {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
 

@@ -9,11 +9,11 @@
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/interrupt.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/interrupt.h"
 #include "cohort/core/text.h"
-#include "cohort/core/wire.h"
 #include "cohort/distribute/structure_message.h"
 
 namespace cohort::internal {

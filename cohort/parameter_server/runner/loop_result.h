@@ -9,7 +9,7 @@
 #include "cohort/cluster/coordination.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 

@@ -6,7 +6,7 @@
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"

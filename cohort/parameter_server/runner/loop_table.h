@@ -13,7 +13,7 @@
 #include <string>
 #include <tuple>
 
-#include "cohort/core/per_task.h"
+#include "cohort/core/program/per_task.h"
 #include "cohort/distribute/step_runner.h"
 #include "cohort/parameter_server/runner/worker_input.h"
 

@@ -1,6 +1,6 @@
 #include "cohort/parameter_server/store/apply_rule.h"
 
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/contiguous_elements.h"
 
 namespace cohort::internal {
 

@@ -1,7 +1,7 @@
 // One step of an optimizer's rule on tensors.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/optim/update_rule.h"
 
 namespace cohort::internal {

@@ -3,9 +3,9 @@
 #include <string_view>
 #include <utility>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/core/wire.h"
 #include "cohort/parameter_server/store/message_parts.h"
 
 namespace cohort::internal {

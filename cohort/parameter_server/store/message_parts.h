@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/message.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/structure.h"
-#include "cohort/core/wire.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/distribute/structure_message.h"
 
 namespace cohort::internal {

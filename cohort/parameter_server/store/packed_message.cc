@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "cohort/core/bytes/varint.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/varint.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal {
 namespace {

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "cohort/cluster/rpc/frame.h"
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal {
 namespace {

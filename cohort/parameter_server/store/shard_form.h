@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -5,10 +5,10 @@
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/frame.h"
+#include "cohort/core/cpu/flush_denormals.h"
 #include "cohort/core/error.h"
-#include "cohort/core/flush_denormals.h"
 #include "cohort/core/libtorch_error.h"
-#include "cohort/core/task.h"
+#include "cohort/core/program/task.h"
 #include "cohort/distribute/known_values.h"
 #include "cohort/parameter_server/store/kept_message.h"
 #include "cohort/parameter_server/store/load_figures.h"

@@ -7,8 +7,8 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/rpc/service.h"
-#include "cohort/core/task_id.h"
-#include "cohort/core/thread_pool.h"
+#include "cohort/core/program/task_id.h"
+#include "cohort/core/threads/thread_pool.h"
 #include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/served_task.h"

@@ -9,7 +9,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/role.h"
 #include "cohort/cluster/rpc/service.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/store/variable_store.h"
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
 #include "cohort/parameter_server/store/locked_shards.h"
 #include "cohort/parameter_server/store/shard_form.h"

@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/scatter.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/optim/update_rule.h"

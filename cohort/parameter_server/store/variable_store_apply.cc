@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "cohort/core/contiguous_elements.h"
 #include "cohort/core/error.h"
+#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/parameter_server/store/apply_rule.h"
 #include "cohort/parameter_server/store/locked_shards.h"
 #include "cohort/parameter_server/store/shard_form.h"

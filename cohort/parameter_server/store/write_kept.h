@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/parameter_server/store/kept_message.h"
 
 namespace cohort::internal {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/ragged_tensor.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 
 namespace cohort::nn {

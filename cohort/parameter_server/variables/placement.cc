@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
-#include "cohort/core/device.h"
 #include "cohort/core/error.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/colocation.h"
 #include "cohort/parameter_server/variables/shard_variable.h"

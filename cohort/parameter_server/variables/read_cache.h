@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/parameter_server/variables/row_cache.h"
 
 namespace cohort::internal {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cohort/cluster/rpc/system_clock.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 
 namespace cohort::internal {
 namespace {

@@ -1,7 +1,7 @@
 // The rows of a table that a step has read.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

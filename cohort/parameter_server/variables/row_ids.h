@@ -1,7 +1,7 @@
 // The rows of a table that a batch needs, each once; and the copying and adding of rows.
 #pragma once
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/parameter_server/variables/row_ids.h"
 
 namespace cohort::internal {

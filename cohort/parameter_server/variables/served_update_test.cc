@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/core/tracing.h"
 #include "cohort/distribute/reduction_to_one_device.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_updates.h"

@@ -13,9 +13,9 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
-#include "cohort/core/task_id.h"
-#include "cohort/core/tensor.h"
-#include "cohort/core/tracing.h"
+#include "cohort/core/profiler/tracing.h"
+#include "cohort/core/program/task_id.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"

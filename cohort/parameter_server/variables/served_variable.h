@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/per_task.h"
+#include "cohort/core/program/per_task.h"
 #include "cohort/distribute/read_together.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/parameter_server/store/store_client.h"

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/tracing.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/read_cache.h"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "cohort/core/tracing.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/write_together.h"

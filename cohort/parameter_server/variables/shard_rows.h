@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/parameter_server/variables/partitioner.h"
 
 namespace cohort::internal {

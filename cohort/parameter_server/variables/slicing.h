@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 
 namespace cohort::internal {

@@ -2,9 +2,9 @@
 
 #include <bit>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/core/wire.h"
 
 namespace cohort::internal {
 namespace {

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/host_name.h"
-#include "cohort/core/logging.h"
-#include "cohort/core/start_thread.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/program/start_thread.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/bounded_wait.h"
 #include "cohort/data/records/tfrecord_writer.h"
 #include "cohort/train/summary/event_encoding.h"
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/process.h"
+#include "cohort/core/program/process.h"
 
 namespace cohort::internal {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "cohort/core/contiguous_elements.h"
+#include "cohort/core/structure/contiguous_elements.h"
 
 namespace cohort::internal {
 namespace {

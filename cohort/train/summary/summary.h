@@ -19,8 +19,8 @@
 #include <string_view>
 
 #include "cohort/core/export.h"
-#include "cohort/core/string_tensor.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/string_tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/train/summary/summary_writer.h"
 
 namespace cohort::summary {

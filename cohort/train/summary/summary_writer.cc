@@ -2,7 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/logging.h"
+#include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/train/summary/event_writer.h"
 #include "cohort/train/summary/recording.h"

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "cohort/core/export.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::summary {
 class RecordingScope;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/bytes/wire.h"
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/wire.h"
 #include "cohort/data/records/record_reader.h"
 #include "cohort/data/records/tfrecord_framing.h"
 

@@ -2,8 +2,8 @@
 
 #include <fstream>
 
+#include "cohort/core/bytes/varint.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/core/varint.h"
 #include "cohort/train/table.h"
 
 namespace cohort::faults {

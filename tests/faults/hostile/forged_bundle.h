@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/wire.h"
+#include "cohort/core/bytes/wire.h"
 
 namespace cohort::faults {
 

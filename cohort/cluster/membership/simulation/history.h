@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/task_id.h"
+#include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::membership {
 

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
-#include "cohort/core/tracing.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/saving/layer_config.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/string_tensor.h"
-#include "cohort/core/tensor.h"
+#include "cohort/core/structure/string_tensor.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort {

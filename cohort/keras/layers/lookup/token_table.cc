@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cohort/core/fingerprint.h"
+#include "cohort/core/bytes/fingerprint.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

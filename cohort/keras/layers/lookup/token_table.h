@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "cohort/core/structure.h"
+#include "cohort/core/structure/structure.h"
 #include "cohort/keras/layers/lookup/tokens.h"
 #include "cohort/ops/lookup/key_index.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/string_tensor.h"
+#include "cohort/core/structure/string_tensor.h"
 
 namespace cohort::internal {
 

@@ -1,6 +1,6 @@
 #include <ATen/ops/zeros.h>
 
-#include "cohort/core/tracing.h"
+#include "cohort/core/profiler/tracing.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/recurrent/cell.h"
 #include "cohort/keras/masks.h"

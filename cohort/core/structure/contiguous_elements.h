@@ -1,0 +1,20 @@
+// The elements of a strided tensor as data_ptr() shows them.
+#pragma once
+
+#include "cohort/core/structure/tensor.h"
+
+namespace cohort::internal {
+
+// Whether the tensor's memory holds its elements in order. That of a view of conjugates, or of
+// negatives, holds the numbers that it was made of, with other signs.
+inline bool has_contiguous_elements(const Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+// The tensor itself where it has them, else a copy: Tensor::contiguous() leaves such views.
+inline Tensor contiguous_elements(const Tensor& tensor) {
+  if (has_contiguous_elements(tensor)) return tensor;
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
+}  // namespace cohort::internal
