@@ -1,5 +1,5 @@
 #include "cohort/core/error.h"
-#include "cohort/train/safetensors_file.h"
+#include "cohort/train/safetensors/safetensors_file.h"
 #include "tools/checkpoint_commands.h"
 #include "tools/testing_checkpoints.h"
 

@@ -4,8 +4,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/bundle_reader.h"
-#include "cohort/train/checkpoint_state.h"
+#include "cohort/train/bundle/bundle_reader.h"
+#include "cohort/train/bundle/checkpoint_state.h"
 #include "tools/checkpoint_commands.h"
 #include "tools/checkpoint_paths.h"
 #include "tools/checkpoint_tensors.h"

@@ -1,5 +1,5 @@
 #include "cohort/core/error.h"
-#include "cohort/train/checkpoint_state.h"
+#include "cohort/train/bundle/checkpoint_state.h"
 #include "tools/checkpoint_commands.h"
 #include "tools/testing_checkpoints.h"
 

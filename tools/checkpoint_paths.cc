@@ -11,7 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/utc_text.h"
-#include "cohort/train/bundle_entry.h"
+#include "cohort/train/bundle/bundle_entry.h"
 
 namespace cohort::tools {
 

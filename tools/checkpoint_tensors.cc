@@ -2,7 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/object_graph.h"
+#include "cohort/train/objects/object_graph.h"
 #include "tools/printable.h"
 
 namespace cohort::tools {

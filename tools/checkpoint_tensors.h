@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/train/bundle_reader.h"
+#include "cohort/train/bundle/bundle_reader.h"
 
 namespace cohort::tools {
 

@@ -2,8 +2,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/bundle_reader.h"
-#include "cohort/train/object_graph.h"
+#include "cohort/train/bundle/bundle_reader.h"
+#include "cohort/train/objects/object_graph.h"
 #include "tools/checkpoint_commands.h"
 #include "tools/checkpoint_paths.h"
 #include "tools/checkpoint_tensors.h"

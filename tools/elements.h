@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/train/bundle_entry.h"
+#include "cohort/train/bundle/bundle_entry.h"
 
 namespace cohort::tools {
 

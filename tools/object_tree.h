@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string>
 
-#include "cohort/train/object_graph.h"
+#include "cohort/train/objects/object_graph.h"
 
 namespace cohort::tools {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/train/bundle_writer.h"
-#include "cohort/train/object_graph.h"
+#include "cohort/train/bundle/bundle_writer.h"
+#include "cohort/train/objects/object_graph.h"
 
 namespace cohort::tools {
 

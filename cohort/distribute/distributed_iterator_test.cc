@@ -13,7 +13,7 @@
 
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::distribute {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "cohort/core/function_ref.h"
 #include "cohort/distribute/stop_group.h"
-#include "cohort/train/save_group.h"
+#include "cohort/train/objects/save_group.h"
 
 namespace cohort::internal {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

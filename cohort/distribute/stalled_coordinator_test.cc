@@ -20,7 +20,7 @@
 #include "cohort/cluster/server_membership.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/stop_agreement.h"
-#include "cohort/train/save_group.h"
+#include "cohort/train/objects/save_group.h"
 
 namespace cohort::internal {
 namespace {

@@ -8,7 +8,7 @@
 #include "cohort/distribute/dummy_batch.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/task_errors.h"
-#include "cohort/train/save_group.h"
+#include "cohort/train/objects/save_group.h"
 
 namespace cohort::distribute::internal_input {
 

@@ -16,7 +16,7 @@
 #include "cohort/data/iteration/dataset_reader.h"
 #include "cohort/data/iteration/iterator.h"
 #include "cohort/distribute/input_source.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::distribute::internal_input {
 

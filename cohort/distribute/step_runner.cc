@@ -10,7 +10,7 @@
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/structure_form.h"
-#include "cohort/train/save_group.h"
+#include "cohort/train/objects/save_group.h"
 
 namespace cohort::internal {
 namespace {

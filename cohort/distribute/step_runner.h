@@ -23,7 +23,7 @@
 #include "cohort/core/structure/structure_call.h"
 #include "cohort/distribute/input_options.h"
 #include "cohort/distribute/strategy.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

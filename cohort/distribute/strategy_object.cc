@@ -4,7 +4,7 @@
 
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/ops/random.h"
-#include "cohort/train/save_group.h"
+#include "cohort/train/objects/save_group.h"
 
 namespace cohort::internal {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

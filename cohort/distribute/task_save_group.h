@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cohort/collective/sync_group.h"
-#include "cohort/train/save_group.h"
+#include "cohort/train/objects/save_group.h"
 
 namespace cohort::internal {
 

@@ -17,7 +17,7 @@
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/ops/random.h"
-#include "cohort/train/pending_value.h"
+#include "cohort/train/objects/pending_value.h"
 
 namespace cohort::internal {
 namespace {

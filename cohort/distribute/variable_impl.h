@@ -8,7 +8,7 @@
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/scatter.h"
 #include "cohort/distribute/variable_spec.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::distribute {
 class ReplicaContext;

@@ -24,8 +24,8 @@
 #include "cohort/optim/rmsprop.h"
 #include "cohort/optim/sgd.h"
 #include "cohort/train/checkpoint.h"
-#include "cohort/train/pending_value.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/pending_value.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::keras {
 namespace {

@@ -13,7 +13,7 @@
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/random.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::keras {
 namespace {

@@ -10,7 +10,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/optimizers/optimizer.h"
-#include "cohort/train/bundle_reader.h"
+#include "cohort/train/bundle/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoints_iterator.h"
 

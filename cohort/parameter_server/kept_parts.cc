@@ -12,7 +12,7 @@
 #include "cohort/core/text.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/store/kept_message.h"
-#include "cohort/train/bundle_data_file.h"
+#include "cohort/train/bundle/bundle_data_file.h"
 
 namespace cohort::internal {
 namespace {

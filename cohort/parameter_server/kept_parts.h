@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cohort/parameter_server/store/store_client.h"
-#include "cohort/train/remote_values.h"
+#include "cohort/train/objects/remote_values.h"
 
 namespace cohort::internal {
 

@@ -25,7 +25,7 @@
 #include "cohort/parameter_server/variables/served_variable.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
-#include "cohort/train/bundle_reader.h"
+#include "cohort/train/bundle/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
 
 namespace cohort::distribute {

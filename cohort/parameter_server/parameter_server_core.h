@@ -31,8 +31,8 @@
 #include "cohort/parameter_server/variables/placement.h"
 #include "cohort/parameter_server/variables/released_shards.h"
 #include "cohort/parameter_server/variables/served_variable.h"
-#include "cohort/train/remote_values.h"
-#include "cohort/train/save_group.h"
+#include "cohort/train/objects/remote_values.h"
+#include "cohort/train/objects/save_group.h"
 
 namespace cohort::distribute {
 class DistributedDataset;

@@ -2,10 +2,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/train/bundle_entry.h"
+#include "cohort/train/bundle/bundle_entry.h"
+#include "cohort/train/bundle/checkpoint_state.h"
 #include "cohort/train/checkpoint_impl.h"
-#include "cohort/train/checkpoint_numbers.h"
-#include "cohort/train/checkpoint_state.h"
+#include "cohort/train/saving/checkpoint_numbers.h"
 
 namespace cohort {
 namespace internal {

@@ -22,7 +22,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/train/checkpoint_status.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort {
 namespace internal {

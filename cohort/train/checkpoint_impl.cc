@@ -9,9 +9,9 @@
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/checkpoint_directory.h"
-#include "cohort/train/group_contribution.h"
-#include "cohort/train/saved_objects.h"
+#include "cohort/train/objects/saved_objects.h"
+#include "cohort/train/saving/checkpoint_directory.h"
+#include "cohort/train/saving/group_contribution.h"
 
 namespace cohort::internal {
 namespace {

@@ -11,11 +11,11 @@
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/program/process.h"
-#include "cohort/train/background_saver.h"
 #include "cohort/train/checkpoint.h"
-#include "cohort/train/checkpoint_restore.h"
-#include "cohort/train/checkpoint_save.h"
-#include "cohort/train/group_talk.h"
+#include "cohort/train/objects/checkpoint_restore.h"
+#include "cohort/train/saving/background_saver.h"
+#include "cohort/train/saving/checkpoint_save.h"
+#include "cohort/train/saving/group_talk.h"
 
 namespace cohort::internal {
 

@@ -10,8 +10,8 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/train/checkpoint_impl.h"
-#include "cohort/train/checkpoint_numbers.h"
-#include "cohort/train/checkpoint_restore.h"
+#include "cohort/train/objects/checkpoint_restore.h"
+#include "cohort/train/saving/checkpoint_numbers.h"
 
 namespace cohort::internal {
 namespace {

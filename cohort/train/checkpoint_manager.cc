@@ -5,9 +5,9 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager_impl.h"
+#include "cohort/train/saving/checkpoint_directory.h"
 
 namespace cohort::internal {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cohort/train/checkpoint_manager.h"
-#include "cohort/train/kept_checkpoints.h"
+#include "cohort/train/saving/kept_checkpoints.h"
 
 namespace cohort::internal {
 

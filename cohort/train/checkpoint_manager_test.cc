@@ -11,7 +11,7 @@
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager_impl.h"
 #include "cohort/train/checkpoints_iterator.h"
-#include "cohort/train/testing_objects.h"
+#include "cohort/train/objects/testing_objects.h"
 
 namespace cohort::train {
 namespace {

@@ -3,10 +3,10 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/text.h"
-#include "cohort/train/bundle_reader.h"
+#include "cohort/train/bundle/bundle_reader.h"
+#include "cohort/train/bundle/missing_checkpoint.h"
+#include "cohort/train/bundle/value_bytes.h"
 #include "cohort/train/checkpoint.h"
-#include "cohort/train/missing_checkpoint.h"
-#include "cohort/train/value_bytes.h"
 
 namespace cohort::train {
 namespace {

@@ -11,7 +11,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/train/checkpoint.h"
-#include "cohort/train/testing_objects.h"
+#include "cohort/train/objects/testing_objects.h"
 
 namespace cohort::train {
 namespace {

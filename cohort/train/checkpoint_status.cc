@@ -1,7 +1,7 @@
 #include "cohort/train/checkpoint_status.h"
 
 #include "cohort/core/error.h"
-#include "cohort/train/checkpoint_restore.h"
+#include "cohort/train/objects/checkpoint_restore.h"
 
 namespace cohort::train {
 namespace {

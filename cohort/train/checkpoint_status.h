@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cohort/core/export.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort {
 namespace internal {

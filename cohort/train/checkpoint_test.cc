@@ -14,11 +14,11 @@
 #include "cohort/core/testing_fork.h"
 #include "cohort/data/dataset.h"
 #include "cohort/ops/random.h"
-#include "cohort/train/bundle_reader.h"
-#include "cohort/train/checkpoint_directory.h"
+#include "cohort/train/bundle/bundle_reader.h"
 #include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/objects/testing_objects.h"
+#include "cohort/train/saving/checkpoint_directory.h"
 #include "cohort/train/testing_checkpoint.h"
-#include "cohort/train/testing_objects.h"
 
 namespace cohort::train {
 namespace {

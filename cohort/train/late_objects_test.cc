@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/train/pending_value.h"
+#include "cohort/train/objects/pending_value.h"
+#include "cohort/train/objects/testing_objects.h"
 #include "cohort/train/testing_checkpoint.h"
-#include "cohort/train/testing_objects.h"
 
 namespace cohort::train {
 namespace {

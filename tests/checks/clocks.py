@@ -15,7 +15,7 @@ ALLOWED = {
     "cohort/cluster/status_client.cc": "shown to people",
     "cohort/parameter_server/parameter_server_leading.cc": "generations of coordinators, which workers may remember",
     "cohort/parameter_server/parameter_server_core.cc": "a number that grows from one coordinator to the next",
-    "cohort/train/checkpoint_directory.cc": "TensorFlow's state file holds dates",
+    "cohort/train/saving/checkpoint_directory.cc": "TensorFlow's state file holds dates",
     "cohort/train/checkpoint_manager.cc": "keep_checkpoint_every_n_hours goes by the dates in the state file",
     "cohort/train/summary/event_writer.cc": "events hold dates",
 }

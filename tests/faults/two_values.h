@@ -11,7 +11,7 @@
 #include <string>
 
 #include "cohort/train/checkpoint.h"
-#include "cohort/train/testing_objects.h"
+#include "cohort/train/objects/testing_objects.h"
 
 namespace cohort::faults {
 

@@ -7,9 +7,9 @@
 
 #include "cohort/core/bytes/varint.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/train/bundle_reader.h"
-#include "cohort/train/object_graph.h"
-#include "cohort/train/table.h"
+#include "cohort/train/bundle/bundle_reader.h"
+#include "cohort/train/bundle/table.h"
+#include "cohort/train/objects/object_graph.h"
 #include "tests/fuzz/peak_memory.h"
 
 namespace cohort::fuzz {

@@ -8,7 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/train/tensor_slice.h"
+#include "cohort/train/bundle/tensor_slice.h"
 #include "tests/fuzz/input_reader.h"
 
 namespace cohort::fuzz {

@@ -9,10 +9,10 @@
 
 #include "cohort/core/bytes/varint.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/train/bundle_entry.h"
-#include "cohort/train/bundle_writer.h"
-#include "cohort/train/object_graph.h"
-#include "cohort/train/table.h"
+#include "cohort/train/bundle/bundle_entry.h"
+#include "cohort/train/bundle/bundle_writer.h"
+#include "cohort/train/bundle/table.h"
+#include "cohort/train/objects/object_graph.h"
 #include "tests/fuzz/bundle_check.h"
 
 // libFuzzer's; programs that only replay have none.

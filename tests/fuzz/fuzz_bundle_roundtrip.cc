@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cohort/train/bundle_reader.h"
-#include "cohort/train/bundle_writer.h"
+#include "cohort/train/bundle/bundle_reader.h"
+#include "cohort/train/bundle/bundle_writer.h"
 #include "tests/fuzz/bundle_check.h"
 
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "cohort/core/error.h"
-#include "cohort/train/checkpoint_state.h"
+#include "cohort/train/bundle/checkpoint_state.h"
 
 namespace {
 

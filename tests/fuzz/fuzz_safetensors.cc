@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "cohort/core/error.h"
-#include "cohort/train/safetensors_file.h"
+#include "cohort/train/safetensors/safetensors_file.h"
 
 namespace {
 

@@ -13,8 +13,8 @@
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/training.h"
-#include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_reader.h"
+#include "cohort/train/saving/checkpoint_directory.h"
 
 namespace cohort::keras::callbacks {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/train/bundle_entry.h"
-#include "cohort/train/checkpoint_numbers.h"
-#include "cohort/train/checkpoint_state.h"
+#include "cohort/train/bundle/bundle_entry.h"
+#include "cohort/train/bundle/checkpoint_state.h"
+#include "cohort/train/saving/checkpoint_numbers.h"
 
 namespace cohort::internal {
 

@@ -6,7 +6,7 @@
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager.h"
-#include "cohort/train/testing_objects.h"
+#include "cohort/train/objects/testing_objects.h"
 
 namespace cohort::keras {
 namespace {

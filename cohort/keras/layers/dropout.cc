@@ -20,7 +20,7 @@
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/generator_streams.h"
 #include "cohort/ops/random.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::keras::layers {
 namespace {

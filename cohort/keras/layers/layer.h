@@ -24,7 +24,7 @@
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/list.h"
 #include "cohort/keras/regularizers.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort {
 namespace keras {

@@ -12,7 +12,7 @@
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/config.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

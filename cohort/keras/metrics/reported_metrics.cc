@@ -5,7 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/checkpoint_restore.h"
+#include "cohort/train/objects/checkpoint_restore.h"
 
 namespace cohort::internal {
 

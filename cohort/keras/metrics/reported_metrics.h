@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/keras/metrics/metric.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

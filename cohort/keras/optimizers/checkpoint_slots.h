@@ -11,7 +11,7 @@
 
 #include "cohort/distribute/gradient_exchange.h"
 #include "cohort/optim/update_rule.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

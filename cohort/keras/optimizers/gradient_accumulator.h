@@ -14,7 +14,7 @@
 #include "cohort/distribute/gradient_exchange.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/keras/optimizers/optimizer.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

@@ -7,7 +7,7 @@
 
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variable.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

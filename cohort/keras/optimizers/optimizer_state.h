@@ -14,8 +14,8 @@
 #include "cohort/keras/optimizers/gradient_accumulator.h"
 #include "cohort/keras/optimizers/learning_rate_value.h"
 #include "cohort/keras/optimizers/optimizer.h"
-#include "cohort/train/saved_kind.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/saved_kind.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

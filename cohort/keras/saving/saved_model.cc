@@ -13,9 +13,9 @@
 #include "cohort/keras/saving/compile_config.h"
 #include "cohort/keras/saving/graph_config.h"
 #include "cohort/keras/training/training.h"
-#include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"
-#include "cohort/train/checkpoint_restore.h"
+#include "cohort/train/objects/checkpoint_restore.h"
+#include "cohort/train/saving/checkpoint_directory.h"
 
 namespace cohort {
 namespace internal {

@@ -9,7 +9,7 @@
 #include "cohort/keras/training/evaluation.h"
 #include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/step_loop.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
 

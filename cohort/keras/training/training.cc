@@ -15,7 +15,7 @@
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/training/class_weights.h"
 #include "cohort/ops/gradient_tape.h"
-#include "cohort/train/checkpoint_restore.h"
+#include "cohort/train/objects/checkpoint_restore.h"
 
 namespace cohort {
 namespace internal {

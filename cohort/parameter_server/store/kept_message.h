@@ -8,7 +8,7 @@
 
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/parameter_server/store/variable_store.h"
-#include "cohort/train/tensor_slice.h"
+#include "cohort/train/bundle/tensor_slice.h"
 
 namespace cohort::internal {
 

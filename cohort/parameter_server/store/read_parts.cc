@@ -4,10 +4,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/bundle_reader.h"
-#include "cohort/train/restore_source.h"
-#include "cohort/train/saved_graph.h"
-#include "cohort/train/value_bytes.h"
+#include "cohort/train/bundle/bundle_reader.h"
+#include "cohort/train/bundle/value_bytes.h"
+#include "cohort/train/objects/restore_source.h"
+#include "cohort/train/objects/saved_graph.h"
 
 namespace cohort::internal {
 namespace {

@@ -10,7 +10,7 @@
 #include "cohort/parameter_server/store/locked_shards.h"
 #include "cohort/parameter_server/store/shard_form.h"
 #include "cohort/parameter_server/variables/row_ids.h"
-#include "cohort/train/value_bytes.h"
+#include "cohort/train/bundle/value_bytes.h"
 
 namespace cohort::internal {
 namespace {

@@ -6,8 +6,8 @@
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/files/temporary_files.h"
 #include "cohort/core/text.h"
-#include "cohort/train/bundle_data_file.h"
-#include "cohort/train/value_bytes.h"
+#include "cohort/train/bundle/bundle_data_file.h"
+#include "cohort/train/bundle/value_bytes.h"
 
 namespace cohort::internal {
 namespace {

@@ -1,7 +1,7 @@
 #include "cohort/parameter_server/variables/make_shards.h"
 
 #include "cohort/distribute/variable_creation.h"
-#include "cohort/train/pending_value.h"
+#include "cohort/train/objects/pending_value.h"
 
 namespace cohort::internal {
 

@@ -14,7 +14,7 @@
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/variables/row_cache.h"
 #include "cohort/parameter_server/variables/shard_rows.h"
-#include "cohort/train/remote_values.h"
+#include "cohort/train/objects/remote_values.h"
 
 namespace cohort::internal {
 

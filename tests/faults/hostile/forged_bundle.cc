@@ -4,7 +4,7 @@
 
 #include "cohort/core/bytes/varint.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/train/table.h"
+#include "cohort/train/bundle/table.h"
 
 namespace cohort::faults {
 namespace {

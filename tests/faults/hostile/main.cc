@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "cohort/train/ordered_code.h"
+#include "cohort/train/bundle/ordered_code.h"
 #include "forged_bundle.h"
 
 namespace {

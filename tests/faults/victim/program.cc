@@ -9,7 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_manager.h"
-#include "cohort/train/testing_objects.h"
+#include "cohort/train/objects/testing_objects.h"
 
 namespace cohort::faults {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cohort/core/structure/string_tensor.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/train/trackable.h"
+#include "cohort/train/objects/trackable.h"
 
 namespace cohort {
 namespace keras::layers {

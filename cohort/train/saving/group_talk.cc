@@ -1,0 +1,109 @@
+#include "cohort/train/saving/group_talk.h"
+
+#include "cohort/core/bytes/wire.h"
+#include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
+
+namespace cohort::internal {
+namespace {
+
+// The last byte of a reply: what comes before it. At the end, where it moves nothing.
+constexpr char kReplyValue = 'v';
+constexpr char kReplyError = 'e';
+
+// The reply that tells of the exception that is being handled.
+std::string error_reply(const std::string& member) {
+  const ErrorRecord error = record_error(std::current_exception());
+  WireWriter message;
+  message.varint(1, static_cast<uint64_t>(error.code));
+  message.bytes(2, error.message);
+  message.bytes(3, error.task.empty() ? member : error.task);
+  return message.str() + kReplyError;
+}
+
+[[noreturn]] void throw_reply(std::string_view message) {
+  WireReader reader(message, "the reply of a member of the group");
+  auto code = Code::kUnknown;
+  std::string text;
+  std::string member;
+  while (reader.next()) {
+    if (reader.field() == 1) code = static_cast<Code>(reader.varint());
+    if (reader.field() == 2) text = reader.bytes();
+    if (reader.field() == 3) member = reader.bytes();
+  }
+  throw_error(code, text, member);
+}
+
+// The value of a reply. Errors: what it says.
+std::string_view value_of_reply(std::string_view reply) {
+  if (reply.empty() || (reply.back() != kReplyValue && reply.back() != kReplyError)) {
+    throw DataLossError("the reply of a member of the group is malformed");
+  }
+  const std::string_view content = reply.substr(0, reply.size() - 1);
+  if (reply.back() == kReplyError) throw_reply(content);
+  return content;
+}
+
+struct Attempt {
+  std::string reply;
+  std::exception_ptr error;
+};
+
+Attempt attempt(const std::function<std::string()>& produce, const std::string& member) {
+  Attempt result;
+  try {
+    result.reply = produce();
+    result.reply += kReplyValue;
+  } catch (const std::exception&) {
+    result.error = std::current_exception();
+    result.reply = error_reply(member);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string_view> Brought::all() const {
+  if (own_ != nullptr) std::rethrow_exception(own_);
+  std::vector<std::string_view> values;
+  for (const std::string& reply : replies_) values.push_back(value_of_reply(reply));
+  return values;
+}
+
+train::SaveGroupCall GroupTalk::call(std::string_view step,
+                                     std::chrono::milliseconds patience) const {
+  return {str(about_, ": ", step), timeout_ + bounded_wait(patience)};
+}
+
+std::string Said::value() const {
+  if (own_ != nullptr) std::rethrow_exception(own_);
+  return std::string(value_of_reply(reply_));
+}
+
+Said GroupTalk::hear(std::string_view step, const std::function<std::string()>& produce,
+                     std::chrono::milliseconds patience) const {
+  Attempt own;
+  if (is_writer()) own = attempt(produce, group_->name());
+  std::string heard;
+  try {
+    heard = group_->barrier(std::move(own.reply), call(step, patience));
+  } catch (const Error&) {
+    if (own.error == nullptr) throw;  // else it says more than that the others cannot be told
+  }
+  return {std::move(heard), std::move(own.error)};
+}
+
+std::string GroupTalk::tell(std::string_view step, const std::function<std::string()>& produce,
+                            std::chrono::milliseconds patience) const {
+  return hear(step, produce, patience).value();
+}
+
+Brought GroupTalk::collect(std::string_view step,
+                           const std::function<std::string()>& produce) const {
+  Attempt own = attempt(produce, group_->name());
+  std::vector<std::string> replies =
+      group_->gather(std::move(own.reply), call(step, std::chrono::milliseconds::zero()));
+  return {std::move(replies), std::move(own.error)};
+}
+
+}  // namespace cohort::internal
