@@ -14,7 +14,7 @@
 #include "cohort/collective/in_process_communicator.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/structure/device.h"
-#include "cohort/distribute/local_strategy.h"
+#include "cohort/distribute/strategies/local_strategy.h"
 #include "cohort/testing/multi_process_main.h"
 #include "overlap_hosts.h"
 #include "overlap_task.h"

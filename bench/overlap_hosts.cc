@@ -7,7 +7,7 @@
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/core/structure/device.h"
-#include "cohort/distribute/local_strategy.h"
+#include "cohort/distribute/strategies/local_strategy.h"
 #include "cohort/testing/multi_process_runner.h"
 #include "network_group.h"
 #include "overlap_task.h"

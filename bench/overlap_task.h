@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/strategy.h"
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/optimizers/optimizers.h"
 
 namespace bench {

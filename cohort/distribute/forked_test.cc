@@ -10,7 +10,7 @@
 
 #include "cohort/core/testing_fork.h"
 #include "cohort/core/threads/thread_sanitizer.h"
-#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
 

@@ -13,9 +13,9 @@
 
 #include "cohort/core/program/task.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/distribute/context.h"
-#include "cohort/distribute/strategy.h"
-#include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/ops/random.h"

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 
 #include "cohort/data/testing_files.h"
-#include "cohort/distribute/replica_context.h"
-#include "cohort/distribute/strategy.h"
-#include "cohort/distribute/strategy_extended.h"
+#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/strategies/strategy_extended.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/train/summary/recording.h"

@@ -12,8 +12,8 @@
 
 #include "cohort/collective/testing_members.h"
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/distributed_dataset.h"
-#include "cohort/distribute/strategy.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_tasks.h"
 

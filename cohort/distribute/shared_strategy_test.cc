@@ -10,9 +10,9 @@
 
 #include "cohort/collective/testing_socket_communicator.h"
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/gradient_exchange.h"
-#include "cohort/distribute/local_strategy.h"
-#include "cohort/distribute/strategy.h"
+#include "cohort/distribute/gradients/gradient_exchange.h"
+#include "cohort/distribute/strategies/local_strategy.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"

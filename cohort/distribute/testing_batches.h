@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/input/distributed_dataset.h"
 
 namespace cohort::distribute {
 

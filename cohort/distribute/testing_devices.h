@@ -6,7 +6,7 @@
 
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/structure/device.h"
-#include "cohort/distribute/mirrored_strategy.h"
+#include "cohort/distribute/strategies/mirrored_strategy.h"
 
 namespace cohort::distribute {
 

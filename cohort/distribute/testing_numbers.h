@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "cohort/distribute/values.h"
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/values/values.h"
+#include "cohort/distribute/variables/variable.h"
 
 namespace cohort::distribute {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/distribute/central_storage_strategy.h"
+#include "cohort/distribute/strategies/central_storage_strategy.h"
 #include "cohort/distribute/testing_devices.h"
 
 namespace cohort::distribute {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_storage.h"
 #include "cohort/distribute/testing_tasks.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/collective/testing_socket_communicator.h"
-#include "cohort/distribute/local_strategy.h"
+#include "cohort/distribute/strategies/local_strategy.h"
 #include "cohort/distribute/testing_devices.h"
 
 namespace cohort::distribute {

@@ -13,9 +13,9 @@
 #include <optional>
 
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/distribute/context.h"
-#include "cohort/distribute/local_variable.h"
+#include "cohort/distribute/step/context.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/variables/local_variable.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
 #include "cohort/keras/testing_keras.h"

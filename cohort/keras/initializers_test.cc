@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/known_values.h"
+#include "cohort/distribute/variables/known_values.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/random.h"
 

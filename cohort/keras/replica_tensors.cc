@@ -1,7 +1,7 @@
 #include "cohort/keras/replica_tensors.h"
 
-#include "cohort/distribute/context.h"
-#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/step/replica_context.h"
 
 namespace cohort::internal {
 

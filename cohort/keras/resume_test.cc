@@ -8,7 +8,7 @@
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/train/checkpoint.h"
 

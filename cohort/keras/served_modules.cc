@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "cohort/distribute/strategy_core.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/variables/variable_impl.h"
 
 namespace cohort::internal {
 namespace {

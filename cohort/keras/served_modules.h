@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/core/program/per_task.h"
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/torch_model.h"
 
 namespace cohort::internal {

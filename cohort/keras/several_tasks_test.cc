@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/keras/zip.h"

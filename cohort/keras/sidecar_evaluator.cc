@@ -8,7 +8,7 @@
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/train/bundle/bundle_reader.h"
 #include "cohort/train/checkpoint.h"

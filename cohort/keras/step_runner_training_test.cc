@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/distributed_dataset.h"
-#include "cohort/distribute/step_runner.h"
-#include "cohort/distribute/strategy.h"
-#include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/step/step_runner.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/keras/zip.h"
 

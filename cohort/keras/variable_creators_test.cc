@@ -10,7 +10,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_folder.h"
 #include "cohort/distribute/testing_devices.h"
-#include "cohort/distribute/variable_creator.h"
+#include "cohort/distribute/variables/variable_creator.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/train/checkpoint.h"

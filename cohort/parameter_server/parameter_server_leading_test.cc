@@ -10,7 +10,7 @@
 
 #include "cohort/cluster/launch/free_ports.h"
 #include "cohort/core/error.h"
-#include "cohort/distribute/step_runner.h"
+#include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_result.h"
 

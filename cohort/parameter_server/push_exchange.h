@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/core/program/per_task.h"
-#include "cohort/distribute/gradient_exchange.h"
+#include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {

@@ -1,6 +1,6 @@
 #include <cohort/core/error.h>
 #include <cohort/core/structure/device.h>
-#include <cohort/distribute/mirrored_strategy.h>
+#include <cohort/distribute/strategies/mirrored_strategy.h>
 
 #include <map>
 #include <string>

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/context.h"
-#include "cohort/distribute/context_stack.h"
-#include "cohort/distribute/replica_context.h"
-#include "cohort/distribute/replica_streams.h"
-#include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/step/context_stack.h"
+#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/step/replica_streams.h"
+#include "cohort/distribute/step/strategy_core.h"
 #include "cohort/keras/layers/kept_elements.h"
 #include "cohort/keras/layers/operation.h"
 #include "cohort/keras/masks.h"

@@ -7,7 +7,7 @@
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"

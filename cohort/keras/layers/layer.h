@@ -19,7 +19,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/config.h"
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/list.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/distributed_dataset.h"
-#include "cohort/distribute/mirrored_strategy.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/mirrored_strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/functional.h"
 #include "cohort/keras/layers/dense.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/activations.h"
 #include "cohort/ops/plan/operation.h"
 

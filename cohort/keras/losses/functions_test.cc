@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/distribute/context.h"
-#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/keras/losses/get.h"
 #include "cohort/keras/testing_keras.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/build_once.h"
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/step/build_once.h"
+#include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/config.h"
 #include "cohort/train/objects/trackable.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/variables/variable_impl.h"
 
 namespace cohort::internal {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/distribute/gradient_exchange.h"
+#include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/optim/update_rule.h"
 #include "cohort/train/objects/trackable.h"
 

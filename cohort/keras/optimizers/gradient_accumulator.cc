@@ -8,10 +8,10 @@
 #include "cohort/core/error.h"
 #include "cohort/core/structure/tensor.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/exchange_plans.h"
-#include "cohort/distribute/strategy_core.h"
-#include "cohort/distribute/variable_creation.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/gradients/exchange_plans.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/variables/variable_creation.h"
+#include "cohort/distribute/variables/variable_impl.h"
 
 namespace cohort::internal {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/gradient_exchange.h"
-#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/gradients/gradient_exchange.h"
+#include "cohort/distribute/step/replica_context.h"
 #include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/train/objects/trackable.h"
 

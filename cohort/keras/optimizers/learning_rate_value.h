@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/variables/variable.h"
 #include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {

@@ -17,7 +17,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/config.h"
 #include "cohort/keras/list.h"
 #include "cohort/keras/zip.h"

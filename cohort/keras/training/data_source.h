@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/keras/training/data.h"
 
 namespace cohort::internal {

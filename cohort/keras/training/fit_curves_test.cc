@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "cohort/distribute/distributed_dataset.h"
-#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/distribute/testing_storage.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/training/testing_fit.h"

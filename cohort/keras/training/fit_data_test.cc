@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/distribute/distributed_dataset.h"
-#include "cohort/distribute/input_context.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/input/input_context.h"
 #include "cohort/keras/training/testing_fit.h"
 
 namespace cohort::keras {

@@ -13,8 +13,8 @@
 #include <numeric>
 #include <optional>
 
-#include "cohort/distribute/distributed_dataset.h"
-#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"

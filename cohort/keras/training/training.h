@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
-#include "cohort/distribute/step_runner.h"
+#include "cohort/distribute/step/step_runner.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/training/compiled_model.h"

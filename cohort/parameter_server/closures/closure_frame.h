@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "cohort/distribute/step_call.h"
+#include "cohort/distribute/step/step_call.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/replica_context.h"
-#include "cohort/distribute/strategy.h"
+#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/closures/closure_message.h"

@@ -22,7 +22,7 @@
 #include "cohort/core/structure/structure.h"
 #include "cohort/core/structure/structure_call.h"
 #include "cohort/core/structure/to_structure.h"
-#include "cohort/distribute/values.h"
+#include "cohort/distribute/values/values.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/train/summary/summary_writer.h"
 

@@ -13,7 +13,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_time_limit.h"
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/distributed_iterator.h"
+#include "cohort/distribute/input/distributed_iterator.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/coordinator/testing_counts.h"

@@ -3,7 +3,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
-#include "cohort/distribute/step_runner.h"
+#include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/leadership/early_failure.h"
 
 namespace cohort::internal {

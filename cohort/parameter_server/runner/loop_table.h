@@ -14,7 +14,7 @@
 #include <tuple>
 
 #include "cohort/core/program/per_task.h"
-#include "cohort/distribute/step_runner.h"
+#include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/runner/worker_input.h"
 
 namespace cohort::internal {

@@ -5,7 +5,7 @@
 
 #include "cohort/data/cardinality.h"
 #include "cohort/data/state.h"
-#include "cohort/distribute/variable_creation.h"
+#include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "cohort/distribute/distributed_dataset.h"
-#include "cohort/distribute/step_runner.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/runner/loop_table.h"
 
 namespace cohort::internal {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 
-#include "cohort/distribute/step_runner.h"
+#include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/runner/loop_table.h"
 #include "cohort/parameter_server/runner/server_input.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cohort/data/state.h"
-#include "cohort/distribute/variable_creation.h"
+#include "cohort/distribute/variables/variable_creation.h"
 
 namespace cohort::internal {
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "cohort/distribute/distributed_dataset.h"
-#include "cohort/distribute/distributed_iterator.h"
-#include "cohort/distribute/input_context.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/input/distributed_iterator.h"
+#include "cohort/distribute/input/input_context.h"
 
 namespace cohort::internal {
 

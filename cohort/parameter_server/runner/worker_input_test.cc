@@ -8,7 +8,7 @@
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/strategy.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {

@@ -9,7 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/known_values.h"
+#include "cohort/distribute/variables/known_values.h"
 #include "cohort/parameter_server/store/kept_message.h"
 #include "cohort/parameter_server/store/load_figures.h"
 #include "cohort/parameter_server/store/packed_message.h"

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/scatter.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/variables/scatter.h"
+#include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/optim/update_rule.h"
 #include "cohort/parameter_server/store/push_tokens.h"
 #include "cohort/parameter_server/store/shard_key.h"

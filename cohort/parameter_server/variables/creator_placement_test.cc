@@ -10,8 +10,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/distribute/strategy_extended.h"
-#include "cohort/distribute/variable_creator.h"
+#include "cohort/distribute/strategies/strategy_extended.h"
+#include "cohort/distribute/variables/variable_creator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 

@@ -17,7 +17,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/variables/variable_impl.h"
 
 namespace cohort::nn {
 namespace {

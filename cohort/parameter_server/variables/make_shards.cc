@@ -1,6 +1,6 @@
 #include "cohort/parameter_server/variables/make_shards.h"
 
-#include "cohort/distribute/variable_creation.h"
+#include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/train/objects/pending_value.h"
 
 namespace cohort::internal {

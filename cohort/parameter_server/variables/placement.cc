@@ -9,7 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/colocation.h"
+#include "cohort/distribute/variables/colocation.h"
 #include "cohort/parameter_server/variables/shard_variable.h"
 
 namespace cohort::internal {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cohort/distribute/gradient_exchange.h"
-#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/gradients/gradient_exchange.h"
+#include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/optim/adagrad.h"
 #include "cohort/optim/adam.h"

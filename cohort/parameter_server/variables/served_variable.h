@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cohort/core/program/per_task.h"
-#include "cohort/distribute/read_together.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/variables/read_together.h"
+#include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/variables/row_cache.h"
 #include "cohort/parameter_server/variables/shard_rows.h"

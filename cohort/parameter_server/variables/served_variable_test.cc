@@ -16,8 +16,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/distribute/known_values.h"
-#include "cohort/distribute/strategy_extended.h"
+#include "cohort/distribute/strategies/strategy_extended.h"
+#include "cohort/distribute/variables/known_values.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/store/variable_store.h"
 #include "cohort/parameter_server/testing_cluster.h"

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/distribute/replica_context.h"
-#include "cohort/distribute/strategy.h"
-#include "cohort/distribute/write_together.h"
+#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/variables/write_together.h"
 #include "cohort/parameter_server/kept_parts.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/row_ids.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/parameter_server/variables/slicing.h"
 
 namespace cohort::distribute {

@@ -18,8 +18,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/variable.h"
-#include "cohort/distribute/variable_operators.h"
+#include "cohort/distribute/variables/variable.h"
+#include "cohort/distribute/variables/variable_operators.h"
 #include "cohort/ops/indexed_slices.h"
 
 namespace cohort::internal {

@@ -1,0 +1,101 @@
+// Sums over tasks the gradients for which no pack has room, after the backward pass: those that are
+// sparse on every replica, of which only the rows travel, and those of variables that had none when
+// they were last seen.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/gathered_bytes.h"
+#include "cohort/collective/sync_group.h"
+#include "cohort/distribute/gradients/gradient_contribution.h"
+#include "cohort/distribute/gradients/replica_gradients.h"
+#include "cohort/distribute/gradients/task_packs.h"
+
+namespace cohort::internal {
+
+// Each task tells all others in one call which gradients it has, and the rows of the sparse ones.
+// Where tasks share memory, the rows are read where their task has written them.
+// Called by one thread per task, while the task's replicas wait.
+class LateGradients {
+ public:
+  // What has become of one of them.
+  struct Sum {
+    size_t variable = 0;
+    GradientCount count;                   // over all replicas
+    Tensor dense;                          // flat; undefined if the sum is of rows
+    std::vector<SparseRows> of_tasks;      // the sum of each task's rows
+    MergedRows merged;                     // of all tasks, once merge() was called
+    SparseRows in_order;                   // of `merged`
+    collective::BufferPool::Piece memory;  // of `dense`
+
+    bool is_rows() const { return count.present > 0 && count.sparse == count.present; }
+  };
+
+  LateGradients(const std::vector<distribute::Variable>& all, const ReplicaGradients& gradients,
+                collective::SyncGroup& group)
+      : all_(all), gradients_(gradients), group_(group), gathered_(group.buffers()) {}
+  ~LateGradients();
+
+  // Says which variables they are; the same on every task. `signature` stands for their list.
+  void use(const std::vector<size_t>& variables, std::string signature);
+  size_t size() const { return sums_.size(); }
+  std::span<Sum> sums() { return sums_; }
+
+  // Tells all tasks which of the gradients there are; then the counts of sums() are known.
+  // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
+  void agree(Contributions local);
+  // Adds up this task's rows and writes what it is to send.
+  void write(Contributions local);
+  // Makes all counts known, then the rows of those that are sparse on every replica, and the sums of
+  // those that some replica has dense and that `packs` does not contain. After write(), in the same
+  // step. The rows stay until the next step.
+  // COLLECTIVE over the tasks. Errors: those of a Communicator's calls; DataLoss (what a task has
+  // sent is not as long as it says, or has rows that the variable has not).
+  void exchange(const TaskPacks& packs);
+  // Adds up the rows of all tasks, for those who change the sum.
+  void merge(Sum& sum);
+
+ private:
+  // What a task says of one variable; 8-byte numbers alone.
+  struct Status {
+    int64_t present = 0;
+    int64_t sparse = 0;
+    int64_t rows = 0;  // after rows of the same id were added up
+
+    bool has_rows() const { return present > 0 && sparse == present; }
+  };
+
+  const distribute::Variable& variable_of(const Sum& sum) const { return all_[sum.variable]; }
+  int64_t num_rows(const Sum& sum) const;
+  int64_t row_size(const Sum& sum) const;
+  int64_t row_bytes(const Sum& sum) const;
+  Status status_of(const Sum& sum, Contributions local) const;
+  void collect_rows(const Sum& sum, Contributions local);
+  int64_t most_bytes(Contributions local);
+  void count(std::span<const Status> of_task);
+  // The statuses in the message of `task`, whose length they fit.
+  std::span<const Status> statuses_of(int task) const;
+  void read_rows(int task);
+  void check_rows(int task, const Sum& sum) const;
+  void exchange_dense(Sum& sum);
+
+  const std::vector<distribute::Variable>& all_;
+  const ReplicaGradients& gradients_;
+  collective::SyncGroup& group_;
+  std::string signature_;
+  std::vector<Sum> sums_;
+
+  // Messages of this task: what it sends now, and what others may still read.
+  collective::BufferPool::Piece written_[2];
+  size_t turn_ = 0;
+  std::span<const char> message_;
+  collective::GatheredBytes gathered_;
+  // Kept for their memory.
+  SparseRowSum row_sum_;
+  std::vector<char> scratch_;
+};
+
+}  // namespace cohort::internal

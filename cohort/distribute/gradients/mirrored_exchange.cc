@@ -1,0 +1,361 @@
+#include "cohort/distribute/gradients/mirrored_exchange.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cohort/core/cpu/intra_op_parallel.h"
+#include "cohort/core/cpu/intra_op_threads.h"
+#include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/gradients/slice_pass.h"
+#include "cohort/distribute/variables/local_variable.h"
+
+namespace cohort::internal {
+
+using collective::SliceRange;
+using distribute::ReplicaContext;
+
+namespace {
+
+constexpr const char* kCall = "apply_gradients";
+
+std::vector<distribute::Variable> variables_of(const std::vector<UpdateTarget>& targets) {
+  std::vector<distribute::Variable> variables;
+  for (const UpdateTarget& target : targets) variables.push_back(target.variable);
+  return variables;
+}
+
+size_t local_id(const ReplicaContext& replica) {
+  return static_cast<size_t>(replica.local_replica_id());
+}
+
+int64_t size_of(const UpdateTarget& target) {
+  return target.variable.impl().local().component(0).numel();
+}
+
+// One thread of all that walk a pass: `thread` of `threads` of member `rank` of `members`.
+struct Walker {
+  int rank;
+  int members;
+  int thread;
+  int threads;
+
+  // Its part of so many elements.
+  SliceRange slice_of(int64_t total) const {
+    const SliceRange members_part = collective::slice_of(total, rank, members);
+    SliceRange own = collective::slice_of(members_part.end - members_part.begin, thread, threads);
+    own.begin += members_part.begin;
+    own.end += members_part.begin;
+    return own;
+  }
+  bool is_first() const { return rank == 0 && thread == 0; }
+};
+
+// Calls visit(i, elements of target i) for the walker's part of all elements of all targets.
+void walk(std::span<const UpdateTarget> targets, const Walker& walker,
+          FunctionRef<void(size_t, SliceRange)> visit) {
+  int64_t total = 0;
+  for (const UpdateTarget& target : targets) total += size_of(target);
+  const SliceRange mine = walker.slice_of(total);
+  int64_t offset = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const int64_t size = size_of(targets[i]);
+    visit(i,
+          {std::max<int64_t>(mine.begin - offset, 0), std::min<int64_t>(mine.end - offset, size)});
+    offset += size;
+  }
+}
+
+// Elements that the update of the replica's own gradients touches.
+int64_t elements_of(const Contribution& mine, const optim::UpdateRule& rule) {
+  int64_t elements = 0;
+  for (const Tensor& gradient : mine.gradients) {
+    if (!gradient.defined()) continue;
+    const bool rows_alone = gradient.layout() != at::kStrided && rule.zero_gradient_is_no_op();
+    elements += rows_alone ? gradient._values().numel() : gradient.numel();
+  }
+  return elements;
+}
+
+// How many of the calling thread's intra-op threads a walk over its part is worth.
+int threads_for(int64_t elements, size_t members) {
+  constexpr int64_t kLeast = 16 << 10;  // elements for each
+  const int64_t own = elements / static_cast<int64_t>(members);
+  return static_cast<int>(std::clamp<int64_t>(own / kLeast, 1, intra_op_threads()));
+}
+
+void check_same_targets(Contributions all) {
+  const Contribution& first = of_replica(all, 0);
+  for (size_t r = 1; r < all.size(); ++r) {
+    const Contribution& other = of_replica(all, r);
+    check_same_targets(*first.exchange, first.replica, *other.exchange, other.replica);
+  }
+}
+
+// The gradients that are used: those of the first replica stand for all if they are equal on all.
+Contributions used(Contributions all, const UpdateStep& step) {
+  return all.first(step.aggregate_gradients ? all.size() : 1);
+}
+
+template <class Number>
+double squares_of(std::span<Number> values) {
+  double sum = 0;
+  for (const Number value : values) sum += double{value} * double{value};
+  return sum;
+}
+
+// Calls visit with the numbers of all sums, one after another in the order of their elements.
+void visit_numbers(DType dtype, void* data, size_t bytes, auto visit) {
+  if (dtype == float64) {
+    visit(std::span(static_cast<double*>(data), bytes / sizeof(double)));
+  } else {
+    visit(std::span(static_cast<float*>(data), bytes / sizeof(float)));
+  }
+}
+
+}  // namespace
+
+MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group,
+                                   int64_t bytes_per_pack)
+    : GradientExchange(std::move(targets), static_cast<size_t>(group.view()->num_local_replicas())),
+      local_replicas_(static_cast<size_t>(group.view()->num_local_replicas())),
+      gradients_(this->targets().size(), local_replicas_),
+      arrival_(local_replicas_, Arrival::kAtOnce),
+      rows_(local_replicas_, std::vector<SparseRows>(this->targets().size())) {
+  for (const UpdateTarget& target : this->targets()) target.variable.impl().local().check_task();
+  if (group.spans_tasks()) {
+    between_ = std::make_unique<TaskSums>(variables_of(this->targets()), gradients_, group,
+                                          bytes_per_pack);
+  }
+}
+
+void MirroredExchange::begin(ReplicaContext& replica, Arrival arrival) {
+  if (!targets().empty()) targets()[0].variable.impl().local().check_task();
+  arrival_[local_id(replica)] = arrival;
+  gradients_.forget(local_id(replica));
+  if (arrival == Arrival::kAtOnce) return;
+  Contribution mine(*this, replica.replica_id_in_sync_group());
+  replica.group().meet(replica.local_replica_id(), "minimize", &mine, [this](Contributions all) {
+    check_same_targets(all);
+    if (between_ != nullptr) between_->begin();
+  });
+}
+
+void MirroredExchange::bring(ReplicaContext& replica, size_t target, const Tensor& gradient) {
+  if (!gradient.defined()) return;
+  gradients_.bring(
+      local_id(replica), target,
+      usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group()));
+  if (between_ != nullptr && arrival_[local_id(replica)] == Arrival::kOneByOne) {
+    between_->arrived(target);
+  }
+}
+
+bool MirroredExchange::has(const ReplicaContext& replica, size_t target) const {
+  return gradients_.gradient(local_id(replica), target).defined();
+}
+
+UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep& step) {
+  const size_t own = local_id(replica);
+  struct Forget {  // also where the update fails: gradients are large
+    MirroredExchange& exchange;
+    size_t replica;
+    ~Forget() {
+      exchange.gradients_.forget(replica);
+      for (SparseRows& rows : exchange.rows_[replica]) rows.clear();
+    }
+  } forget{*this, own};
+  const bool one_by_one = arrival_[own] == Arrival::kOneByOne;
+  if (between_ != nullptr && one_by_one && !step.aggregate_gradients) {
+    throw InvalidArgumentError(
+        "gradients that arrive one by one are already on their way to the other tasks; pass them "
+        "at "
+        "once where they are not to be aggregated");
+  }
+  Contribution mine(*this, replica.replica_id_in_sync_group(), gradients_.of(own), rows_[own]);
+  const optim::StepScalars scalars = step.rule.prepare(step.learning_rate, step.iteration);
+  UpdateResult result;
+  if (crosses_tasks(step) || step.transforms_sums()) {
+    result = update_from_sums(replica, mine, step, scalars);
+  } else {
+    update_in_one_pass(replica, mine, step, scalars);
+  }
+  if (!result.updated) return result;
+  for (const UpdateTarget& target : targets()) {
+    const LocalVariable& variable = target.variable.impl().local();
+    variable.mark_written(std::min(own, variable.num_components() - 1));
+  }
+  return result;
+}
+
+void MirroredExchange::update_in_one_pass(ReplicaContext& replica, Contribution& mine,
+                                          const UpdateStep& step,
+                                          const optim::StepScalars& scalars) {
+  replica.group().share(
+      replica.local_replica_id(), kCall, &mine,
+      [](Contributions all) {
+        check_same_targets(all);
+        densify(all, /*always=*/false);
+      },
+      [&](Contributions all) {
+        update_slices(replica, {.replicas = used(all, step)}, step, scalars,
+                      elements_of(mine, step.rule));
+      });
+}
+
+void MirroredExchange::update_slices(const ReplicaContext& replica, const GradientSources& sources,
+                                     const UpdateStep& step, const optim::StepScalars& scalars,
+                                     int64_t elements) {
+  const ScopedPhase phase(profiler::Phase::kUpdate);
+  const int threads = threads_for(elements, local_replicas_);
+  intra_op_parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
+    for (int64_t thread = first; thread < last; ++thread) {
+      SlicePass pass(targets(), sources);
+      pass.use(step.rule, scalars);
+      const Walker walker{.rank = replica.local_replica_id(),
+                          .members = static_cast<int>(local_replicas_),
+                          .thread = static_cast<int>(thread),
+                          .threads = threads};
+      walk(targets(), walker, [&](size_t i, SliceRange range) {
+        if (!on_host(targets()[i].variable.impl().local())) {
+          if (walker.is_first()) pass.update_on_device(i);
+        } else if (range.begin < range.end) {
+          pass.update(i, range);
+        }
+      });
+    }
+  });
+}
+
+UpdateResult MirroredExchange::update_from_sums(ReplicaContext& replica, Contribution& mine,
+                                                const UpdateStep& step,
+                                                const optim::StepScalars& scalars) {
+  if (crosses_tasks(step)) {
+    sum_over_tasks(replica, mine, step);
+  } else {
+    sum_within_task(replica, mine, step);
+  }
+  const UpdateResult result = sums_.result;
+  replica.group().share(
+      replica.local_replica_id(), kCall, &mine, [](Contributions) {},
+      [&](Contributions all) {
+        if (!result.updated) return;
+        update_slices(
+            replica,
+            {.replicas = all, .sums = sums_.dense, .scale = sums_.scale, .rows = sums_.rows}, step,
+            scalars, elements_of(mine, step.rule));
+      });
+  return result;
+}
+
+void MirroredExchange::sum_over_tasks(ReplicaContext& replica, Contribution& mine,
+                                      const UpdateStep& step) {
+  collective::SyncGroup& group = replica.group();
+  const int own = replica.local_replica_id();
+  group.share(
+      own, kCall, &mine,
+      [&](Contributions all) {
+        check_same_targets(all);
+        between_->settle(all, arrival_[0]);
+      },
+      [&](Contributions) { between_->add_up_rest(); });
+  group.meet(own, kCall, &mine, [&](Contributions all) {
+    {
+      const ScopedPhase phase(profiler::Phase::kReduce);
+      between_->finish(all, step);
+      if (step.transforms_sums()) between_->merge_rows();
+    }
+    sums_.dense.assign(between_->dense().begin(), between_->dense().end());
+    sums_.rows.assign(between_->rows().begin(), between_->rows().end());
+    transform_sums(step);
+  });
+}
+
+void MirroredExchange::sum_within_task(ReplicaContext& replica, Contribution& mine,
+                                       const UpdateStep& step) {
+  collective::SyncGroup& group = replica.group();
+  const int own = replica.local_replica_id();
+  group.share(
+      own, kCall, &mine,
+      [&](Contributions all) {
+        check_same_targets(all);
+        densify(all, /*always=*/true);
+        prepare_sums(used(all, step));
+      },
+      [&](Contributions all) {
+        const ScopedPhase phase(profiler::Phase::kReduce);
+        SlicePass pass(targets(), {.replicas = used(all, step)});
+        const Walker walker{own, static_cast<int>(local_replicas_), 0, 1};
+        walk(targets(), walker, [&](size_t i, SliceRange range) {
+          if (range.begin < range.end) pass.add_up(i, range, sums_.memory[i]);
+        });
+      });
+  group.meet(own, kCall, &mine, [&](Contributions) { transform_sums(step); });
+}
+
+void MirroredExchange::prepare_sums(Contributions all) {
+  const size_t count = targets().size();
+  if (sums_.memory.empty()) {
+    for (const UpdateTarget& target : targets()) {
+      sums_.memory.push_back(
+          at::empty(target.variable.shape(), at::dtype(target.variable.dtype())));
+    }
+  }
+  sums_.rows.assign(count, {});
+  sums_.dense.assign(count, Tensor());
+  for (size_t r = 0; r < all.size(); ++r) {
+    const auto gradients = of_replica(all, r).gradients;
+    for (size_t i = 0; i < count; ++i) {
+      if (gradients[i].defined()) sums_.dense[i] = sums_.memory[i];
+    }
+  }
+}
+
+// The numbers of the sum of target i, as a span; not called where no replica has a gradient.
+template <class Visit>
+void MirroredExchange::visit_sum(size_t i, const Visit& visit) {
+  const DType dtype = targets()[i].variable.dtype();
+  if (!sums_.rows[i].empty()) {
+    std::vector<char>& values = between_->values_of_rows(i).values;
+    visit_numbers(dtype, values.data(), values.size(), visit);
+  } else if (const Tensor& sum = sums_.dense[i]; sum.defined()) {
+    visit_numbers(dtype, sum.data_ptr(), sum.nbytes(), visit);
+  }
+}
+
+void MirroredExchange::scale_sum(size_t i, double factor) {
+  visit_sum(i, [&](auto numbers) {
+    for (auto& number : numbers) {
+      number = static_cast<std::remove_reference_t<decltype(number)>>(number * factor);
+    }
+  });
+}
+
+// Clips by the norm of all sums together, so that their direction stays. Squares are added up in
+// one order, whatever the number of replicas and tasks.
+void MirroredExchange::transform_sums(const UpdateStep& step) {
+  sums_.scale = 1;
+  sums_.result = {};
+  if (!step.transforms_sums()) return;
+  double squares = 0;
+  for (size_t i = 0; i < targets().size(); ++i) {
+    double of_target = 0;
+    visit_sum(i, [&](auto numbers) { of_target += squares_of(numbers); });
+    squares += of_target;
+    if (step.clipnorm == 0) continue;
+    const double factor = clip_factor(std::sqrt(of_target), step.clipnorm);
+    if (factor != 1) scale_sum(i, factor);
+  }
+  const double norm = std::sqrt(squares);
+  sums_.result.global_norm = norm;
+  if (!std::isfinite(norm) && step.skip_not_finite) sums_.result.updated = false;
+  if (step.global_clipnorm == 0) return;
+  sums_.scale = global_clip_factor(norm, step.global_clipnorm);
+  if (sums_.scale == 1) return;
+  for (size_t i = 0; i < targets().size(); ++i) {  // few numbers; the pass multiplies dense ones
+    if (!sums_.rows[i].empty()) scale_sum(i, sums_.scale);
+  }
+}
+
+}  // namespace cohort::internal

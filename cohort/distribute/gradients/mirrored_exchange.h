@@ -1,0 +1,81 @@
+// The gradient exchange of strategies whose replicas run in step: every replica ends with the same
+// values.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cohort/collective/group_view.h"
+#include "cohort/distribute/gradients/gradient_contribution.h"
+#include "cohort/distribute/gradients/gradient_exchange.h"
+#include "cohort/distribute/gradients/replica_gradients.h"
+#include "cohort/distribute/gradients/task_sums.h"
+
+namespace cohort::internal {
+
+struct GradientSources;
+
+// If all replicas are in one task, an update is one pass over memory. Each replica's thread takes
+// one slice of all elements, adds the gradients in replica order (so every run gives the same
+// bits), applies the rule to the slice, and copies the result to further components. Sparse
+// gradients stay sparse if all replicas' are, and give bitwise the result of dense ones; a rule
+// that does not change elements with a zero gradient then touches only those rows.
+//
+// If the step uses the sums in another way, there are two passes: sum, update. If the replicas are
+// in several tasks, gradients travel between them while the backward pass still runs (TaskSums),
+// and nothing is updated before all sums are there: a step that fails changes no variable. Each
+// task then updates all elements: with parts of the slots in other tasks, every reader of a slot
+// (checkpoints, Optimizer::variables) would be a collective call.
+class MirroredExchange final : public GradientExchange {
+ public:
+  // group: the current task's. bytes_per_pack: between tasks; 0 means the default.
+  // Errors: FailedPrecondition (targets of another task; begin()'s too).
+  MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group,
+                   int64_t bytes_per_pack = 0);
+
+  void begin(distribute::ReplicaContext& replica, Arrival arrival) override;
+  void bring(distribute::ReplicaContext& replica, size_t target, const Tensor& gradient) override;
+  bool has(const distribute::ReplicaContext& replica, size_t target) const override;
+  UpdateResult finish(distribute::ReplicaContext& replica, const UpdateStep& step) override;
+
+ private:
+  // Sums that the step processes before the update.
+  struct Sums {
+    std::vector<Tensor> dense;                      // one a target; undefined where there is none
+    std::vector<std::span<const SparseRows>> rows;  // of those between tasks that are sparse
+    std::vector<Tensor> memory;                     // one a target; of sums within this task
+    double scale = 1;
+    UpdateResult result;
+  };
+
+  bool overlaps() const override { return between_ != nullptr; }
+  bool crosses_tasks(const UpdateStep& step) const {
+    return between_ != nullptr && step.aggregate_gradients;
+  }
+  void update_in_one_pass(distribute::ReplicaContext& replica, Contribution& mine,
+                          const UpdateStep& step, const optim::StepScalars& scalars);
+  UpdateResult update_from_sums(distribute::ReplicaContext& replica, Contribution& mine,
+                                const UpdateStep& step, const optim::StepScalars& scalars);
+  void sum_over_tasks(distribute::ReplicaContext& replica, Contribution& mine,
+                      const UpdateStep& step);
+  void sum_within_task(distribute::ReplicaContext& replica, Contribution& mine,
+                       const UpdateStep& step);
+  // Called by one thread, while the others wait.
+  void prepare_sums(Contributions all);
+  void transform_sums(const UpdateStep& step);
+  template <class Visit>
+  void visit_sum(size_t i, const Visit& visit);
+  void scale_sum(size_t i, double factor);
+  void update_slices(const distribute::ReplicaContext& replica, const GradientSources& sources,
+                     const UpdateStep& step, const optim::StepScalars& scalars, int64_t elements);
+
+  const size_t local_replicas_;
+  ReplicaGradients gradients_;
+  std::vector<Arrival> arrival_;  // of each local replica's current step
+  // The rows of each local replica's sparse gradients, one a target.
+  std::vector<std::vector<SparseRows>> rows_;
+  Sums sums_;
+  std::unique_ptr<TaskSums> between_;  // nullptr: all replicas are in this task
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,105 @@
+// Sums dense gradients over tasks while the backward pass still runs.
+//
+// Variables are grouped into packs, the last ones first, in the order in which the backward pass
+// reaches them. Each pack is one piece of the communicator's own memory. The replica that passes
+// the last gradient of a pack adds up those of the task's replicas into it, in replica order, and
+// posts it to the communication thread, which sums it over tasks. Packs are posted in one order
+// whatever the order of arrival, so every task makes the same calls. Behind its gradients a pack
+// holds two numbers for each variable: how many replicas have a gradient, and how many of those
+// are sparse.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/call_plan.h"
+#include "cohort/collective/sync_group.h"
+#include "cohort/distribute/gradients/replica_gradients.h"
+
+namespace cohort::internal {
+
+// How many replicas have a gradient of a variable, and how many of these are sparse.
+struct GradientCount {
+  int64_t present = 0;
+  int64_t sparse = 0;
+};
+
+// Writes the sum of the local replicas' gradients of a variable, dense or sparse, to `out`, in
+// replica order; where there is none, negative zeros, which change nothing that is added to them.
+GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, void* out,
+                           int64_t size, DType dtype);
+
+struct TaskPacksOptions {
+  int64_t bytes_per_pack;
+  // Stands for the list of variables, which the tasks have agreed on.
+  std::string signature;
+};
+
+// Thread safety: begin and wait by one thread while no other is in a call; the rest by each replica
+// on its own thread.
+class TaskPacks {
+ public:
+  // variables: those to pack, as indices into `all`, in rising order. `gradients` and `group` must
+  // outlive it.
+  TaskPacks(const std::vector<distribute::Variable>& all, const std::vector<size_t>& variables,
+            const ReplicaGradients& gradients, collective::SyncGroup& group,
+            const TaskPacksOptions& options);
+  // Waits until no posted pack is at work.
+  ~TaskPacks();
+
+  size_t num_packs() const { return packs_.size(); }
+  bool contains(size_t variable) const { return place_of_[variable].pack != kNone; }
+
+  // Forgets the previous step.
+  void begin();
+  // A replica has passed its gradient of a variable.
+  // Errors: that of a pack that was posted before, so that a backward pass ends soon.
+  void arrived(size_t variable);
+  // Adds up and posts the packs that are not complete by now; at once on the threads of all
+  // replicas. Gradients that have not arrived do not exist.
+  void add_up_rest();
+  // Waits until every pack is summed over all tasks.
+  // Errors: those of a Communicator's calls.
+  void wait();
+
+  // These are known after wait().
+  GradientCount count(size_t variable) const;
+  // The sum over all replicas, flat.
+  const Tensor& sum(size_t variable) const { return place_of_[variable].sum; }
+
+ private:
+  static constexpr size_t kNone = ~size_t{0};
+  struct Pack;
+  struct Place {
+    size_t pack = kNone;
+    size_t position = 0;  // within the pack
+    int64_t offset = 0;   // elements from the pack's beginning
+    Tensor sum;
+  };
+
+  void take_memory(const std::vector<distribute::Variable>& all, const TaskPacksOptions& options);
+  void add_up(Pack& pack);
+  void post_in_order(Pack& pack);
+  void fail(std::exception_ptr error);
+  void check_not_failed() const;
+
+  const ReplicaGradients& gradients_;
+  collective::SyncGroup& group_;
+  std::vector<std::unique_ptr<Pack>> packs_;
+  std::vector<Place> place_of_;  // by variable
+  std::shared_ptr<collective::CallPlan> plan_;
+  std::chrono::nanoseconds timeout_{0};
+
+  std::mutex mutex_;
+  size_t next_to_post_ = 0;   // guarded by mutex_
+  std::exception_ptr error_;  // written by the communication thread, before failed_
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,99 @@
+// A dataset that is distributed to the replicas of a strategy.
+//
+//   auto dist_dataset = strategy.experimental_distribute_dataset(dataset);   // of global batches
+//   for (const auto& batch : dist_dataset) strategy.run(train_step, batch);
+//
+//   DistributedIterator it = dist_dataset.iterator();
+//   auto batch = it.get_next();
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/core/handle.h"
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/input/distributed_iterator.h"
+#include "cohort/distribute/input/input_context.h"
+#include "cohort/distribute/input/input_options.h"
+#include "cohort/distribute/input/input_workers.h"
+#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/values/values.h"
+
+namespace cohort::distribute {
+
+// Made by Strategy::experimental_distribute_dataset, distribute_datasets_from_function and the
+// functions below. Immutable; keeps the strategy alive.
+// Thread safety: any thread.
+class COHORT_API DistributedDataset {
+ public:
+  // The next pass over it. Where other tasks read for the same steps, all make as many: their parts are of one order,
+  // which a pass has for itself.
+  DistributedIterator iterator() const;
+  // The spec of the components. If some workers may run out of data before others, the number of
+  // rows is unknown: replicas without data get batches without rows.
+  PerReplicaSpec element_spec() const;
+  // The number of steps of one pass, data::kInfiniteCardinality or data::kUnknownCardinality. The same
+  // in all tasks that read for the same steps; those of the last to end. Of a part (auto_shard), where
+  // there are such tasks: unknown.
+  int64_t cardinality() const;
+  // Text: the graph of each worker's pipeline, and how the data was divided between the workers.
+  std::string explain() const;
+
+  // Computes state = fn(state, batch) for every batch and returns the last state.
+  // Errors: those of next(), and of fn.
+  template <class State, class Fn>
+  State reduce(State state, Fn&& fn) const {
+    for (const PerReplica<Structure>& batch : *this) state = fn(std::move(state), batch);
+    return state;
+  }
+  // Part `index` of each worker's elements, divided by the dataset's AutoShardPolicy.
+  // Errors: as data::auto_shard.
+  DistributedDataset auto_shard(int64_t num_shards, int64_t index) const;
+
+  internal_input::BatchSequence begin() const;
+  std::default_sentinel_t end() const { return {}; }
+
+  // For the library's own use.
+  explicit DistributedDataset(std::shared_ptr<const internal_input::Source> source)
+      : source_(std::move(source)) {}
+  Strategy strategy() const;
+  // Pass number `pass`, from its beginning; the first is 0, and iterator() makes the one after.
+  DistributedIterator iterator_of_pass(uint64_t pass) const;
+
+ private:
+  internal::Handle<const internal_input::Source, "DistributedDataset"> source_;
+};
+
+struct DistributedDatasetOptions {
+  InputOptions input = {};
+  // Whether each batch is split into one piece per replica in sync. If not, elements are already
+  // batches for one replica, and a worker's replicas take them in turn.
+  bool split_batches = true;
+};
+
+// Distributes like Strategy::experimental_distribute_dataset, to input workers of the caller. Each
+// worker has a pipeline; its auto_shard_policy decides what it reads. Replicas of worker 0 come
+// first.
+// Splitting: over N replicas in sync, a batch of n rows becomes N pieces of ceil(n / N) rows, the
+// last ones smaller or empty. Pieces are views, so memory does not grow with the number of
+// replicas. One piece for each of the worker's replicas is prepared ahead, and
+// experimental_per_replica_buffer_size more for each, at least (data/read_ahead.h).
+// Errors: as Strategy::experimental_distribute_dataset; InvalidArgument (`workers` do not feed the
+// strategy's devices, in their order, each as many).
+COHORT_API DistributedDataset
+get_distributed_dataset(const data::Dataset& dataset, const InputWorkers& workers,
+                        const Strategy& strategy, const DistributedDatasetOptions& options = {});
+
+// Distributes like Strategy::distribute_datasets_from_function, to input workers of the caller:
+// fn(contexts[i]) makes the dataset of worker i, whose replicas take its elements in turn.
+// Errors: InvalidArgument (the number of contexts is not the number of workers; as above), what fn
+// throws.
+COHORT_API DistributedDataset
+get_distributed_datasets_from_function(const DatasetFunction& fn, const InputWorkers& workers,
+                                       const std::vector<InputContext>& contexts,
+                                       const Strategy& strategy, const InputOptions& options = {});
+
+}  // namespace cohort::distribute

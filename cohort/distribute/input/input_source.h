@@ -1,0 +1,58 @@
+// The contents of a distributed dataset: one pipeline for each input worker of this process.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/input/input_workers.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/strategies/strategy.h"
+
+namespace cohort::distribute::internal_input {
+
+// What is known about the order of the workers' elements in the undistributed dataset.
+enum class ElementOrder {
+  kOneWorker,    // its own
+  kInterleaved,  // element k of pipeline i is number k * pipelines + i
+  kUnknown,
+};
+
+// Immutable except for the count of passes.
+struct Source {
+  std::shared_ptr<internal::StrategyCore> core;
+  InputWorkers workers;
+  std::vector<data::Dataset> pipelines = {};  // one a worker; elements are for one replica each
+  // The dataset of which the pipelines are the parts, if there is one: a part may have no elements
+  // from which a spec could be derived.
+  std::optional<data::Dataset> whole = {};
+  internal::StrategyCore::InputPipelines numbering = {};
+  std::vector<c10::Device> devices = {};  // of the replicas; empty where batches stay on the host
+  ElementOrder order = ElementOrder::kUnknown;
+  std::string division = {};  // between the workers, for people
+  // Whether workers may end at different times: true if several read independently, false if they
+  // are one dataset function's copies for the replicas of a process.
+  bool workers_end_alone = false;
+  // The steps of one pass on which all tasks that read for the same steps have agreed.
+  std::optional<int64_t> agreed_cardinality = {};
+  mutable std::atomic<uint64_t> passes{0};
+
+  size_t num_replicas(size_t worker) const {
+    return workers.compute_devices_for_worker(static_cast<int>(worker)).size();
+  }
+  size_t num_replicas() const;
+  // The spec of one component.
+  StructureSpec component_spec() const;
+  // Whether a last step for which some replicas have no data is filled up with dummies.
+  bool fills_up_last_step() const;
+  // The steps for which this task's pipelines have data, kInfiniteCardinality or kUnknownCardinality.
+  // fills_up: whether also for one that lacks some batches.
+  int64_t own_steps(bool fills_up) const;
+};
+
+}  // namespace cohort::distribute::internal_input

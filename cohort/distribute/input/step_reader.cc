@@ -1,0 +1,433 @@
+#include "cohort/distribute/input/step_reader.h"
+
+#include <algorithm>
+
+#include "cohort/core/caught_error.h"
+#include "cohort/data/iteration/input_deadline.h"
+#include "cohort/data/storage/pending_elements.h"
+#include "cohort/distribute/input/dummy_batch.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/tasks/task_errors.h"
+#include "cohort/train/objects/save_group.h"
+
+namespace cohort::distribute::internal_input {
+
+using data::IteratorState;
+using internal::InputStatus;
+using internal::str;
+
+namespace {
+
+constexpr const char* kBegun = "begun";
+// In what several tasks save together: how many they are.
+constexpr const char* kTasks = "tasks";
+constexpr const char* kWhat = "a distributed iterator";
+
+std::string child_name(size_t worker) { return str("worker_", worker); }
+
+[[noreturn]] void throw_other_tasks(int64_t saved, int64_t here) {
+  throw InvalidArgumentError(
+      str("this checkpoint has the input positions of ", saved, " tasks; here ",
+          here == 1 ? "is " : "are ", here,
+          ". Begin the data anew: leave the input out of the Checkpoint that restores"));
+}
+
+}  // namespace
+
+StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move(source)) {
+  const uint64_t pass = source_->passes.fetch_add(1);
+  pass_ = static_cast<int64_t>(pass);
+  for (size_t worker = 0; worker < source_->pipelines.size(); ++worker) {
+    const data::Dataset& pipeline = source_->pipelines[worker];
+    iterators_.emplace_back(pipeline.node(),
+                            internal::IteratorContext{
+                                .epoch = pass,
+                                .passes = {source_, &source_->passes},
+                                .worker = static_cast<uint64_t>(source_->numbering.first) + worker,
+                                .deterministic = pipeline.options().is_deterministic()});
+  }
+}
+
+std::optional<StepReader::Step> StepReader::next(LastStep last) {
+  home_.check(kWhat);
+  const internal::ExclusiveUse::Hold hold(use_, kWhat);
+  // has_next() may have left out what is filled up here. Elements that were read stay so.
+  const bool may_be_left_out = coming_ && !coming_->group && !coming_->here.has_data;
+  if (last == LastStep::kFilledUp && may_be_left_out) coming_.reset();
+  if (!coming_) look(last);
+  Coming coming = *std::exchange(coming_, {});
+  const InputStatus group = agreed(coming);
+  throw_agreed(coming, group);
+  Begun whole = std::exchange(begun_, {});
+  if (!group.has_data) return std::nullopt;
+  ++steps_;
+  Step step;
+  for (std::optional<Structure>& element : whole.elements) {
+    step.push_back(element ? *std::move(element) : *coming.dummy);
+  }
+  if (coming.group) look(LastStep::kAsShapesSay);
+  return step;
+}
+
+bool StepReader::has_next() {
+  home_.check(kWhat);
+  const internal::ExclusiveUse::Hold hold(use_, kWhat);
+  if (!coming_) look(LastStep::kAsShapesSay);
+  try {
+    const InputStatus group = agreed(*coming_);
+    return group.has_data || group.failed >= 0 || group.late >= 0;
+  } catch (...) {
+    return true;  // next() will throw it
+  }
+}
+
+// The answer of the group, which it gives once: it is kept for the next question.
+InputStatus StepReader::agreed(Coming& coming) {
+  if (!coming.group) return coming.here;
+  try {
+    const InputStatus group = coming.group();
+    coming.group = [group] { return group; };
+    return group;
+  } catch (...) {
+    coming.group = [error = std::current_exception()]() -> InputStatus {
+      std::rethrow_exception(error);
+    };
+    throw;
+  }
+}
+
+// Reads the step to come and tells the group what there is. Whatever fails belongs to that step,
+// and is kept for it.
+void StepReader::look(LastStep last) {
+  Coming coming;
+  try {
+    look_into(coming, last);
+  } catch (const internal::InputDeadlineExceeded&) {
+    coming.here.late = pipeline_of(begun_.elements.size());
+    coming.error = std::current_exception();
+  } catch (...) {
+    coming.error = internal::caught_error();
+    coming.here.failed = pipeline_of(begun_.failed);
+  }
+  if (source_->core->input_is_shared()) {
+    try {
+      coming.group = source_->core->agree_on_input(
+          coming.here, {.dataset = source_->numbering.dataset, .pass = pass_, .step = steps_});
+    } catch (...) {
+      coming.group = [error = std::current_exception()]() -> InputStatus {
+        std::rethrow_exception(error);
+      };
+    }
+  }
+  coming_ = std::move(coming);
+}
+
+// A step that lacks some batches is filled up with dummies if any process has others, which only
+// the group knows where there is one.
+void StepReader::look_into(Coming& coming, LastStep last) {
+  read_rest();
+  if (begun_.error) std::rethrow_exception(begun_.error);
+  const auto present = [](const auto& element) { return element.has_value(); };
+  const bool any = std::any_of(begun_.elements.begin(), begun_.elements.end(), present);
+  const bool all = std::all_of(begun_.elements.begin(), begun_.elements.end(), present);
+  const bool shared = source_->core->input_is_shared();
+  const bool fills_up = last == LastStep::kFilledUp || source_->fills_up_last_step();
+  coming.here.has_data = any && (all || shared || fills_up);
+  if (all || !(coming.here.has_data || shared)) return;
+  try {
+    coming.dummy = make_dummy();
+  } catch (...) {
+    if (any) throw;
+    coming.error = internal::caught_error();
+    coming.here.unknown_spec = pipeline_of(0);
+  }
+}
+
+// The errors of a step, of which all processes throw one if any does.
+void StepReader::throw_agreed(const Coming& coming, const InputStatus& group) {
+  if (group.late >= 0) {
+    if (coming.here.late >= 0) std::rethrow_exception(coming.error);
+    throw AbortedError(
+        str("the input of worker ", group.late,
+            " missed its read deadline; nothing was taken on any worker: ask for the "
+            "step again"));
+  }
+  const bool unknown = group.has_data && group.unknown_spec >= 0;
+  if (group.failed < 0 && !unknown) return;
+  begun_ = {};
+  ++steps_;
+  const bool own = group.failed >= 0 ? coming.here.failed >= 0 : coming.here.unknown_spec >= 0;
+  const std::exception_ptr told = told_by_all(own ? coming.error : nullptr);
+  if (own) std::rethrow_exception(coming.error);
+  const internal::ErrorRecord reason = internal::record_error(told);
+  internal::throw_error(
+      reason.code,
+      str("the input of worker ", group.failed >= 0 ? group.failed : group.unknown_spec,
+          " failed: ", reason.message, "; the step is left out on all workers, and the ",
+          "following call gives the next one"),
+      reason.task);
+}
+
+// COLLECTIVE over the tasks: the error of one that has some.
+std::exception_ptr StepReader::told_by_all(const std::exception_ptr& mine) const {
+  if (!source_->core->input_is_shared()) return mine;
+  const auto told = internal::tell_errors(source_->core->group(), mine, "the input's errors");
+  return told ? told->error : std::make_exception_ptr(AbortedError("it does not say why"));
+}
+
+// A batch of no rows. Where what elements look like cannot be found out, as those of this step
+// look.
+Structure StepReader::make_dummy() const {
+  try {
+    return internal::dummy_batch(source_->component_spec());
+  } catch (const internal::InputDeadlineExceeded&) {
+    throw;
+  } catch (const std::exception&) {
+    const auto present = std::find_if(begun_.elements.begin(), begun_.elements.end(),
+                                      [](const auto& element) { return element.has_value(); });
+    if (present == begun_.elements.end()) throw;
+    return internal::dummy_batch(StructureSpec::of(**present));
+  }
+}
+
+// The number in the sync group of the pipeline that reads for local replica `replica`.
+int StepReader::pipeline_of(size_t replica) const {
+  size_t worker = 0;
+  for (size_t end = 0; worker + 1 < iterators_.size(); ++worker) {
+    end += source_->num_replicas(worker);
+    if (replica < end) break;
+  }
+  return source_->numbering.first + static_cast<int>(worker);
+}
+
+void StepReader::read_rest() {
+  size_t place = 0;
+  for (size_t worker = 0; worker < iterators_.size(); ++worker) {
+    for (size_t replica = 0; replica < source_->num_replicas(worker); ++replica) {
+      if (place++ < begun_.elements.size()) continue;
+      std::optional<Structure> element;
+      try {
+        element = iterators_[worker].next();
+      } catch (const internal::InputDeadlineExceeded&) {
+        throw;
+      } catch (...) {
+        const std::exception_ptr error = internal::caught_error();
+        if (!begun_.error) {
+          begun_.error = error;
+          begun_.failed = begun_.elements.size();
+        }
+      }
+      begun_.elements.push_back(std::move(element));
+    }
+  }
+}
+
+// Saves which elements came, and those; or, if one has failed, its error: the others will be
+// dropped.
+IteratorState StepReader::save_begun() const {
+  IteratorState state;
+  if (begun_.error) {
+    state.set_int("read", static_cast<int64_t>(begun_.elements.size()));
+    internal::save_error(begun_.error, state);
+    return state;
+  }
+  std::string came;
+  std::vector<Structure> elements;
+  for (const std::optional<Structure>& element : begun_.elements) {
+    came += element ? '1' : '0';
+    if (element) elements.push_back(*element);
+  }
+  state.set_bytes("came", std::move(came));
+  internal::save_pending(elements, state);
+  return state;
+}
+
+StepReader::Begun StepReader::read_begun(const IteratorState& state) const {
+  // A whole step may stand here, whose dummies are still to be made.
+  const auto replicas = static_cast<int64_t>(source_->num_replicas());
+  const bool failed = !state.has("came");
+  const int64_t read = failed ? state.get_int("read", 0, std::numeric_limits<int64_t>::max())
+                              : static_cast<int64_t>(state.get_bytes("came").size());
+  if (read > replicas) {
+    throw InvalidArgumentError(str("this state was taken in the middle of a step of at least ",
+                                   read, " replicas; here are ", replicas));
+  }
+  Begun begun;
+  begun.elements.resize(static_cast<size_t>(read));
+  if (failed) {
+    begun.error = internal::restore_error(state);
+    return begun;
+  }
+  std::vector<Structure> elements =
+      internal::restore_pending(state, "distributed iterator", replicas + 1);
+  const std::string& came = state.get_bytes("came");
+  if (static_cast<size_t>(std::count(came.begin(), came.end(), '1')) != elements.size()) {
+    throw DataLossError(str("iterator state of a distributed iterator: ", elements.size(),
+                            " elements came of '", came, "'"));
+  }
+  auto element = elements.begin();
+  for (size_t i = 0; i < came.size(); ++i) {
+    if (came[i] == '1') begun.elements[i] = std::move(*element++);
+  }
+  return begun;
+}
+
+IteratorState StepReader::state() const {
+  home_.check(kWhat);
+  const internal::ExclusiveUse::Hold hold(use_, kWhat);
+  if (iterators_.size() == 1 && begun_.elements.empty()) return iterators_.front().state();
+  IteratorState state;
+  state.set_int("workers", static_cast<int64_t>(iterators_.size()));
+  for (size_t i = 0; i < iterators_.size(); ++i) {
+    state.set_child(child_name(i), iterators_[i].state());
+  }
+  if (!begun_.elements.empty()) state.set_child(kBegun, save_begun());
+  return state;
+}
+
+StepReader::Place StepReader::place_at(const IteratorState& state) const {
+  const bool of_one = !state.has("workers");
+  const int64_t workers = of_one ? 1 : state.get_int("workers");
+  if (workers != static_cast<int64_t>(iterators_.size())) {
+    throw InvalidArgumentError(
+        str("this state is of ", workers, " input workers; here are ", iterators_.size()));
+  }
+  Place place;
+  for (size_t i = 0; i < iterators_.size(); ++i) {
+    const IteratorState& own = of_one ? state : state.child(child_name(i));
+    place.iterators.push_back(iterators_[i].reader()->place_at(own));
+  }
+  if (!of_one && state.has(kBegun)) place.begun = read_begun(state.child(kBegun));
+  return place;
+}
+
+void StepReader::go_to(Place place) {
+  home_.check(kWhat);
+  const internal::ExclusiveUse::Hold hold(use_, kWhat);
+  for (size_t i = 0; i < place.iterators.size(); ++i) {
+    iterators_[i].reader()->go_to(std::move(place.iterators[i]));
+  }
+  begun_ = std::move(place.begun);
+  coming_ = {};
+  pass_ = internal::InputPlace::kRestored;
+  steps_ = 0;
+}
+
+void StepReader::restore(const IteratorState& state) { go_to(place_at(state)); }
+
+// One worker's position is that of its dataset's iterator, with or without a strategy. Several
+// workers' are children, by their numbers in the sync group, beside how many there are and what was
+// read of a step.
+class StepReader::Position final : public train::Trackable {
+ public:
+  explicit Position(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {
+    if (reader_->iterators_.size() == 1) return;
+    for (const data::DatasetIterator& iterator : reader_->iterators_)
+      workers_.emplace_back(iterator);
+  }
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    const auto first = static_cast<size_t>(reader_->source_->numbering.first);
+    std::vector<train::TrackableChild> children;
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      children.push_back({child_name(first + i), workers_[i].get().get()});
+    }
+    return children;
+  }
+
+  std::shared_ptr<train::SaveGroup> save_group() const override {
+    return reader_->source_->core->save_group();
+  }
+
+  bool has_checkpoint_values() const override { return true; }
+
+  std::vector<train::CheckpointValue> checkpoint_values() override {
+    IteratorState state = workers_.empty() ? reader_->state() : shared_state();
+    return {{.attribute = train::kIteratorState,
+             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+  }
+
+  void prepare_restore(train::RestoreSource& source) override {
+    const StringTensor bytes = source.read_strings(train::kIteratorState);
+    const IteratorState state = IteratorState::parse(bytes.item());
+    check_workers(state);
+    const auto place = std::make_shared<Place>();
+    if (workers_.empty()) {
+      *place = reader_->place_at(state);
+    } else {
+      place->begun = reader_->read_begun(state);
+    }
+    source.on_commit([this, place] { reader_->go_to(std::move(*place)); });
+  }
+
+ private:
+  // What belongs to no single worker.
+  IteratorState shared_state() const {
+    reader_->home_.check(kWhat);
+    const internal::ExclusiveUse::Hold hold(reader_->use_, kWhat);
+    IteratorState state = reader_->save_begun();
+    state.set_int("workers", static_cast<int64_t>(workers_.size()));
+    return state;
+  }
+
+  // Errors: InvalidArgument (of another number of workers, or of tasks: its children are not this one's).
+  void check_workers(const IteratorState& state) const {
+    const size_t here = reader_->iterators_.size();
+    if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);
+    if (state.has("workers") || state.has("graph")) {  // with a graph: one worker's own position
+      const int64_t saved = state.has("workers") ? state.get_int("workers") : 1;
+      if (saved == static_cast<int64_t>(here)) return;
+      throw InvalidArgumentError(
+          str("this checkpoint is of ", saved, " input workers; here are ", here));
+    }
+    // What several workers saved before they said how many they are.
+    if (here > 1 || !(state.has("came") || state.has("read"))) return;
+    throw InvalidArgumentError(str("this checkpoint is of several input workers; here are ", here));
+  }
+
+  std::shared_ptr<StepReader> reader_;
+  std::vector<train::TrackableHandle> workers_;
+};
+
+// The positions of tasks that share input: each has one of its own, a child by the task's number.
+class StepReader::PositionOfTask final : public train::Trackable {
+ public:
+  explicit PositionOfTask(std::shared_ptr<StepReader> reader)
+      : core_(reader->source_->core), position_(std::move(reader)) {}
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    return {{str("task_", core_->group().view()->task), &position_}};
+  }
+
+  std::shared_ptr<train::SaveGroup> save_group() const override { return core_->save_group(); }
+
+  bool has_checkpoint_values() const override { return true; }
+
+  std::vector<train::CheckpointValue> checkpoint_values() override {
+    IteratorState state;
+    state.set_int(kTasks, core_->group().view()->num_tasks());
+    return {{.attribute = train::kIteratorState,
+             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+  }
+
+  void prepare_restore(train::RestoreSource& source) override {
+    const StringTensor bytes = source.read_strings(train::kIteratorState);
+    const IteratorState state = IteratorState::parse(bytes.item());
+    const int64_t saved = state.has(kTasks) ? state.get_int(kTasks) : 1;
+    const int64_t here = core_->group().view()->num_tasks();
+    if (saved != here) throw_other_tasks(saved, here);
+  }
+
+ private:
+  std::shared_ptr<internal::StrategyCore> core_;
+  Position position_;
+};
+
+std::shared_ptr<train::Trackable> StepReader::trackable(std::shared_ptr<StepReader> reader) {
+  if (reader->source_->core->group().spans_tasks()) {
+    return std::make_shared<PositionOfTask>(std::move(reader));
+  }
+  return std::make_shared<Position>(std::move(reader));
+}
+
+}  // namespace cohort::distribute::internal_input

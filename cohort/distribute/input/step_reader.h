@@ -1,0 +1,107 @@
+// Reads the batches of this process's replicas for each step, from all of its input workers, and
+// knows its position.
+#pragma once
+
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cohort/core/program/process.h"
+#include "cohort/core/threads/exclusive_use.h"
+#include "cohort/data/dataset_iterator.h"
+#include "cohort/data/iteration/dataset_reader.h"
+#include "cohort/data/iteration/iterator.h"
+#include "cohort/distribute/input/input_source.h"
+#include "cohort/train/objects/trackable.h"
+
+namespace cohort::distribute::internal_input {
+
+// What becomes of a last step for which some pipelines have no data.
+enum class LastStep : int {
+  kAsShapesSay,  // Source::fills_up_last_step()
+  kFilledUp,
+};
+
+// Thread safety: none; a second thread in a call, or a child of fork, gets a FailedPrecondition.
+class StepReader {
+ public:
+  // One batch per replica; a dummy if its pipeline has ended.
+  using Step = c10::SmallVector<Structure, 4>;
+
+  explicit StepReader(std::shared_ptr<const Source> source);
+
+  const Source& source() const { return *source_; }
+
+  // The next step; nullopt when no worker has data, or if the last step is left out. If an
+  // element fails, the other pipelines' elements are consumed as well, so that workers and replicas
+  // stay in step, and the error is thrown. If a device does not answer in time, nothing is lost:
+  // what was read of the step is kept for the next call. COLLECTIVE if other processes read for the
+  // same steps: either all get a step, or none does. In this case the following step is also read
+  // before this one is returned; what results from that is reported by the next call.
+  // Errors: those of this process's input, and of another's, which names the worker; Aborted (that of
+  // another process was late).
+  std::optional<Step> next(LastStep last = LastStep::kAsShapesSay);
+  // Whether next() will return a step or throw. May have to read that step, which is then part of
+  // state(). COLLECTIVE, as next.
+  bool has_next();
+  // The number of steps that were returned or failed since the reader was made or restored.
+  int64_t steps() const { return steps_; }
+
+  // See DistributedIterator.
+  data::IteratorState state() const;
+  void restore(const data::IteratorState& state);
+  // The position of `reader`, for checkpoints; keeps the reader alive.
+  static std::shared_ptr<train::Trackable> trackable(std::shared_ptr<StepReader> reader);
+
+ private:
+  class Position;
+  class PositionOfTask;
+  // What was read of a step that was not returned yet: the whole step, or the part before a device
+  // stopped answering.
+  struct Begun {
+    c10::SmallVector<std::optional<Structure>, 4> elements;  // nothing: its pipeline has ended
+    std::exception_ptr error;                                // of the first that failed
+    size_t failed = 0;                                       // that element's replica
+  };
+  // What is known about the step that is read into begun_. Not part of states: looking again finds
+  // the same, or more after a missed deadline.
+  struct Coming {
+    internal::InputStatus here;
+    internal::InputAnswer group;     // empty: this process reads alone
+    std::exception_ptr error;        // where `here` says so
+    std::optional<Structure> dummy;  // where a replica has no data
+  };
+  struct Place {
+    std::vector<internal::DatasetReader::Place> iterators;
+    Begun begun;
+  };
+
+  void look(LastStep last);
+  void look_into(Coming& coming, LastStep last);
+  static internal::InputStatus agreed(Coming& coming);
+  void throw_agreed(const Coming& coming, const internal::InputStatus& group);
+  std::exception_ptr told_by_all(const std::exception_ptr& mine) const;
+  void read_rest();
+  Structure make_dummy() const;
+  int pipeline_of(size_t replica) const;
+  data::IteratorState save_begun() const;
+  Begun read_begun(const data::IteratorState& state) const;
+  // For restore. Errors: as restore.
+  Place place_at(const data::IteratorState& state) const;
+  void go_to(Place place);
+
+  const internal::HomeProcess home_;
+  mutable internal::ExclusiveUse use_;
+  std::shared_ptr<const Source> source_;
+  std::vector<data::DatasetIterator> iterators_;  // one a worker
+  Begun begun_;
+  std::optional<Coming> coming_;  // where the step to come was looked at
+  int64_t pass_ = 0;              // see InputPlace
+  int64_t steps_ = 0;
+};
+
+}  // namespace cohort::distribute::internal_input

@@ -1,0 +1,226 @@
+#include "cohort/distribute/step/step_runner.h"
+
+#include <exception>
+#include <limits>
+#include <optional>
+
+#include "cohort/core/caught_error.h"
+#include "cohort/core/text.h"
+#include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/step/structure_form.h"
+#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/train/objects/save_group.h"
+
+namespace cohort::internal {
+namespace {
+
+using distribute::DatasetFunction;
+using distribute::DistributedDataset;
+using distribute::DistributedIterator;
+using distribute::PerReplica;
+using distribute::ReduceOp;
+using distribute::ReplicaContext;
+using distribute::Strategy;
+
+Leaf reduced(const Strategy& strategy, StepReduction reduction, const std::vector<Leaf>& leaves) {
+  if (reduction == StepReduction::kConcat) {  // which may be strings
+    const PerReplica<Structure> values(PerReplica<Structure>::Values(leaves.begin(), leaves.end()));
+    return strategy.gather(values, 0).leaf();
+  }
+  PerReplica<Tensor>::Values tensors;
+  for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
+  const bool is_sum = reduction == StepReduction::kSum;
+  return strategy.reduce(is_sum ? ReduceOp::SUM : ReduceOp::MEAN,
+                         PerReplica<Tensor>(std::move(tensors)));
+}
+
+StepReduction reduction_of_leaf(const StepFunction& step, size_t leaf) {
+  return step.reductions[step.reductions.size() == 1 ? 0 : leaf];
+}
+
+// Errors: InvalidArgument (strings and bools, which have no sum and no mean).
+void check_reducible(const StepFunction& step, const Structure& result) {
+  size_t next = 0;
+  result.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
+    const bool joins = reduction_of_leaf(step, next++) == StepReduction::kConcat;
+    const bool is_bool = leaf.is_tensor() && leaf.tensor().scalar_type() == at::kBool;
+    if (joins || !(leaf.is_strings() || is_bool)) return;
+    throw InvalidArgumentError(
+        str("step ", quoted(step.name), " returned ", is_bool ? "bools" : "strings", " of shape ",
+            shape_str(leaf.sizes()), path.empty() ? "" : str(" at ", path),
+            ", which have no sum or mean over the replicas; return numbers"));
+  });
+}
+
+Structure reduced(const Strategy& strategy, const StepFunction& step,
+                  const PerReplica<Structure>& results) {
+  const size_t leaves = results.value(0).num_leaves();
+  const size_t reductions = step.reductions.size();
+  if (reductions != 1 && reductions != leaves) {
+    throw InvalidArgumentError(str("step ", quoted(step.name), " has ", reductions,
+                                   " reductions, but its result has ", leaves,
+                                   " leaves; give one reduction, or one for each leaf"));
+  }
+  agree_on_form(strategy.core()->group(), results.value(0), "the results of a step");
+  check_reducible(step, results.value(0));
+  size_t next = 0;
+  return map_structures(std::vector<Structure>(results.values().begin(), results.values().end()),
+                        [&](const std::vector<Leaf>& components) -> Leaf {
+                          return reduced(strategy, reduction_of_leaf(step, next++), components);
+                        });
+}
+
+}  // namespace
+
+void in_every_task(const std::shared_ptr<StrategyCore>& core, FunctionRef<void()> call) {
+  const std::unique_ptr<StepRunner> runner = core->make_runner();
+  try {
+    call();
+  } catch (...) {
+    runner->fail(std::current_exception());
+    throw;
+  }
+}
+
+Structure run_step(const Strategy& strategy, const std::shared_ptr<const StepFunction>& step,
+                   const PerReplica<Structure>& batch) {
+  const auto results = strategy.run(  // which keeps the step, for a replica that it gives up
+      [step](ReplicaContext& context, const Structure& piece) {
+        return step->call(context, piece);
+      },
+      batch);
+  return reduced(strategy, *step, results);
+}
+
+namespace {
+
+class LocalInput final : public StepInput {
+ public:
+  LocalInput(std::shared_ptr<StrategyCore> core, DistributedDataset dataset)
+      : core_(std::move(core)), dataset_(std::move(dataset)) {}
+
+  bool belongs_to(const StrategyCore& core) const { return core_.get() == &core; }
+
+  bool has_next() override { return iterator().has_next(); }
+
+  void restart() override {
+    if (iterator_) ++pass_;
+    position_.reset();
+    iterator_.reset();
+  }
+
+  int64_t cardinality() const override { return dataset_.cardinality(); }
+  StructureSpec element_spec() const override { return dataset_.element_spec().component; }
+  Structure example() const override {
+    return dataset_.iterator_of_pass(pass_).get_next().value(0);
+  }
+
+  PerReplica<Structure> take() {
+    if (auto batch = iterator().next()) return *std::move(batch);
+    throw OutOfRangeError(
+        "a step was scheduled on an input that is at its end; ask has_next() "
+        "before, or begin another pass with restart()");
+  }
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    if (position_ == nullptr) position_ = iterator().trackable();
+    return {{"iterator", position_.get()}};
+  }
+  std::shared_ptr<train::SaveGroup> save_group() const override { return core_->save_group(); }
+  bool has_checkpoint_values() const override { return true; }
+
+  std::vector<train::CheckpointValue> checkpoint_values() override {
+    data::IteratorState state;
+    state.set_int(kPass, static_cast<int64_t>(pass_));
+    return {{.attribute = train::kIteratorState,
+             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+  }
+
+  // The iterator restores its own position, as a child.
+  void prepare_restore(train::RestoreSource& source) override {
+    const StringTensor bytes = source.read_strings(train::kIteratorState);
+    const auto state = data::IteratorState::parse(bytes.item());
+    const int64_t pass = state.get_int(kPass, 0, std::numeric_limits<int64_t>::max());
+    source.on_commit([this, pass] { pass_ = static_cast<uint64_t>(pass); });
+  }
+
+ private:
+  static constexpr const char* kPass = "pass";
+
+  // Made when it is first needed: a new pass reads nothing before.
+  DistributedIterator& iterator() {
+    if (!iterator_) iterator_.emplace(dataset_.iterator_of_pass(pass_));
+    return *iterator_;
+  }
+
+  const std::shared_ptr<StrategyCore> core_;
+  const DistributedDataset dataset_;
+  uint64_t pass_ = 0;  // the iterator's; without an iterator, that of the next one
+  std::optional<DistributedIterator> iterator_;
+  std::shared_ptr<train::Trackable> position_;  // the iterator's
+};
+
+// Runs each step where it is scheduled, on all replicas of this process at once.
+class SynchronousRunner final : public StepRunner {
+ public:
+  explicit SynchronousRunner(std::shared_ptr<StrategyCore> core) : strategy_(std::move(core)) {}
+
+  void fail(const std::exception_ptr& error) noexcept override {
+    strategy_.core()->note_failure(error);
+  }
+
+  std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,
+                                  const std::shared_ptr<StepInput>& input) override {
+    join();
+    auto* local = dynamic_cast<LocalInput*>(input.get());
+    if (local == nullptr || !local->belongs_to(*strategy_.core())) {
+      throw InvalidArgumentError(str("step ", quoted(step->name),
+                                     " was scheduled on another strategy's input; make it with "
+                                     "make_input() of this runner"));
+    }
+    std::promise<Structure> promise;
+    try {
+      promise.set_value(run_step(strategy_, step, local->take()));
+    } catch (...) {
+      first_error_ = caught_error();
+      promise.set_exception(first_error_);
+    }
+    return promise.get_future();
+  }
+
+  void join() override {
+    if (first_error_) std::rethrow_exception(std::exchange(first_error_, nullptr));
+  }
+
+  std::shared_ptr<StepInput> make_input(const data::Dataset& dataset) override {
+    return std::make_shared<LocalInput>(strategy_.core(),
+                                        strategy_.experimental_distribute_dataset(dataset));
+  }
+  std::shared_ptr<StepInput> make_input(const DatasetFunction& fn,
+                                        const distribute::InputOptions& options) override {
+    return std::make_shared<LocalInput>(strategy_.core(),
+                                        strategy_.distribute_datasets_from_function(fn, options));
+  }
+  std::shared_ptr<StepInput> make_input(const DistributedDataset& dataset) override {
+    if (!(dataset.strategy() == strategy_)) {
+      throw InvalidArgumentError(str(
+          "a dataset that was distributed by another strategy was given where ",
+          strategy_.core()->name(),
+          " runs the steps; distribute it with the strategy in whose scope the model was made"));
+    }
+    return std::make_shared<LocalInput>(strategy_.core(), dataset);
+  }
+
+ private:
+  Strategy strategy_;
+  std::exception_ptr first_error_;  // that nobody was told of by schedule() or join()
+};
+
+}  // namespace
+
+std::unique_ptr<StepRunner> StrategyCore::make_runner() {
+  return std::make_unique<SynchronousRunner>(shared_from_this());
+}
+
+}  // namespace cohort::internal
