@@ -1,7 +1,7 @@
 #include "cohort/data/dataset.h"
 
-#include "cohort/data/nodes/graph.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/graph.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::data {
 

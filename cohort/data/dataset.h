@@ -24,11 +24,11 @@
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/cardinality.h"
 #include "cohort/data/dataset_iterator.h"
 #include "cohort/data/element_function.h"
 #include "cohort/data/generator.h"
-#include "cohort/data/list_files.h"
+#include "cohort/data/graph/cardinality.h"
+#include "cohort/data/nodes/list_files.h"
 #include "cohort/data/options.h"
 #include "cohort/data/paths.h"
 

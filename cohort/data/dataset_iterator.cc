@@ -3,7 +3,7 @@
 #include <c10/core/GradMode.h>
 
 #include "cohort/core/error.h"
-#include "cohort/data/iteration/dataset_reader.h"
+#include "cohort/data/graph/dataset_reader.h"
 
 namespace cohort::data {
 

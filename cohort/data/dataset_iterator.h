@@ -17,7 +17,7 @@
 #include "cohort/core/structure/optional.h"
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/state.h"
+#include "cohort/data/iteration/state.h"
 
 namespace cohort::internal {
 class DataNode;

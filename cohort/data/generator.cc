@@ -3,10 +3,10 @@
 #include "cohort/core/error_context.h"
 #include "cohort/core/threads/lazy.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/input_deadline.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

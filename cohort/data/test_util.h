@@ -8,7 +8,7 @@
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::data {
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "cohort/data/dataset.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/pass_interrupted.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::data {
 

@@ -2,8 +2,8 @@
 
 #include "cohort/core/error_context.h"
 #include "cohort/core/threads/lazy.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/composite_rows.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

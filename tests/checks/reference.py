@@ -87,15 +87,15 @@ SECTIONS = [
     ("Variables, tapes, averages", "cohort", [
         "distribute/variables/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",
         "distribute/variables/variable_operators.h", "ops/gradient_tape.h", "distribute/values/nn.h"]),
-    ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/csv_dataset.h",
-                          "data/record_dataset_options.h", "data/tfrecord_dataset.h",
-                          "data/text_line_dataset.h", "data/fixed_length_record_dataset.h", "data/paths.h",
-                          "data/list_files.h", "data/generator.h", "data/torch_dataset.h", "data/window.h",
-                          "data/options.h", "data/auto_shard.h", "data/batch_sizes.h",
-                          "data/split_batches.h", "data/cardinality.h", "data/ragged_batch.h",
-                          "data/state.h", "data/iter.h"]),
+    ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/files/csv_dataset.h",
+                          "data/files/record_dataset_options.h", "data/files/tfrecord_dataset.h",
+                          "data/files/text_line_dataset.h", "data/files/fixed_length_record_dataset.h", "data/paths.h",
+                          "data/nodes/list_files.h", "data/generator.h", "data/torch_dataset.h", "data/window.h",
+                          "data/options.h", "data/sharding/auto_shard.h", "data/sharding/batch_sizes.h",
+                          "data/sharding/split_batches.h", "data/graph/cardinality.h", "data/ragged_batch.h",
+                          "data/iteration/state.h", "data/iter.h"]),
     ("Records and examples", "io", [
-        "data/records/tfrecord_writer.h", "data/records/example_builder.h", "data/parse_example.h"]),
+        "data/records/tfrecord_writer.h", "data/records/example_builder.h", "data/files/parse_example.h"]),
     ("Strategies", "distribute", [
         "distribute/strategies/strategy.h", "distribute/step/replica_context.h", "distribute/input/distributed_dataset.h",
         "distribute/input/distributed_iterator.h",

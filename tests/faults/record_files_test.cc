@@ -10,9 +10,9 @@
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/files/deflate.h"
 #include "cohort/core/observe/logging.h"
+#include "cohort/data/files/tfrecord_dataset.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/data/tfrecord_dataset.h"
 
 namespace cohort::data {
 namespace {

@@ -1,5 +1,5 @@
 #include <cohort/core/structure/device.h>
-#include <cohort/data/batch_sizes.h>
+#include <cohort/data/sharding/batch_sizes.h>
 #include <cohort/distribute/input/distributed_dataset.h>
 #include <cohort/distribute/strategies/mirrored_strategy.h>
 

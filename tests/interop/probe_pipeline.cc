@@ -1,7 +1,7 @@
 #include <ATen/ops/full.h>
 #include <cohort/core/error.h>
 #include <cohort/data/dataset.h>
-#include <cohort/data/tfrecord_dataset.h>
+#include <cohort/data/files/tfrecord_dataset.h>
 #include <cohort/data/window.h>
 
 #include <optional>

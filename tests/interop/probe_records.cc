@@ -1,10 +1,10 @@
 #include <cohort/core/error.h>
-#include <cohort/data/csv_dataset.h>
-#include <cohort/data/parse_example.h>
+#include <cohort/data/files/csv_dataset.h>
+#include <cohort/data/files/parse_example.h>
+#include <cohort/data/files/text_line_dataset.h>
+#include <cohort/data/files/tfrecord_dataset.h>
 #include <cohort/data/records/example_builder.h>
 #include <cohort/data/records/tfrecord_writer.h>
-#include <cohort/data/text_line_dataset.h>
-#include <cohort/data/tfrecord_dataset.h>
 
 #include <charconv>
 #include <string>

@@ -1,8 +1,8 @@
 // An input pipeline as a training has it, restored in a new process at 200 random places: record
 // files in turn, shuffle, parallel map with random numbers, batch, prefetch, repeat, two replicas.
 #include <cohort/cohort.h>
+#include <cohort/data/files/tfrecord_dataset.h>
 #include <cohort/data/records/tfrecord_writer.h>
-#include <cohort/data/tfrecord_dataset.h>
 #include <cohort/ops/philox.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>

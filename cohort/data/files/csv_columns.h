@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/csv_dataset.h"
+#include "cohort/data/files/csv_dataset.h"
 
 namespace cohort::internal {
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/data/iteration/state.h"
 #include "cohort/data/iteration/work_group.h"
 #include "cohort/data/records/record_reader.h"
-#include "cohort/data/state.h"
 
 namespace cohort::internal {
 

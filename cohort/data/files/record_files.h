@@ -10,7 +10,7 @@
 #include "cohort/core/files/file_deadline.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/files/record_format.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::internal {
 

@@ -6,11 +6,11 @@
 
 #include "cohort/data/files/record_files.h"
 #include "cohort/data/files/testing_record_files.h"
+#include "cohort/data/files/text_line_dataset.h"
+#include "cohort/data/files/tfrecord_dataset.h"
 #include "cohort/data/records/text_framing.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_device.h"
-#include "cohort/data/text_line_dataset.h"
-#include "cohort/data/tfrecord_dataset.h"
 
 namespace cohort::data {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "cohort/data/auto_shard.h"
 #include "cohort/data/files/testing_record_files.h"
-#include "cohort/data/tfrecord_dataset.h"
+#include "cohort/data/files/tfrecord_dataset.h"
+#include "cohort/data/sharding/auto_shard.h"
 
 namespace cohort::data {
 namespace {

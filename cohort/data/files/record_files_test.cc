@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/text.h"
+#include "cohort/data/files/fixed_length_record_dataset.h"
 #include "cohort/data/files/testing_record_files.h"
-#include "cohort/data/fixed_length_record_dataset.h"
+#include "cohort/data/files/text_line_dataset.h"
+#include "cohort/data/files/tfrecord_dataset.h"
 #include "cohort/data/test_util.h"
-#include "cohort/data/text_line_dataset.h"
-#include "cohort/data/tfrecord_dataset.h"
 
 namespace cohort::data {
 namespace {

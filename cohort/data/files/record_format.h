@@ -7,7 +7,7 @@
 
 #include "cohort/core/structure/spec.h"
 #include "cohort/data/files/record_cursor.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::internal {
 

@@ -4,8 +4,8 @@
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/core/text.h"
+#include "cohort/data/functions/parallel_calls.h"
 #include "cohort/data/iteration/composite_rows.h"
-#include "cohort/data/iteration/parallel_calls.h"
 #include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 

@@ -7,8 +7,8 @@
 
 #include "cohort/core/caught_error.h"
 #include "cohort/core/structure/structure.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/pass_interrupted.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 

@@ -6,8 +6,8 @@
 
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/iteration/testing_deadline.h"
-#include "cohort/data/sharding/shard.h"
-#include "cohort/data/split_batches.h"
+#include "cohort/data/nodes/shard.h"
+#include "cohort/data/sharding/split_batches.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_device.h"
 

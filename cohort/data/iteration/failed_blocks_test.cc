@@ -7,9 +7,9 @@
 #include <charconv>
 #include <functional>
 
+#include "cohort/data/files/tfrecord_dataset.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/data/tfrecord_dataset.h"
 
 namespace cohort::data {
 namespace {

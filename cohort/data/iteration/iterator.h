@@ -13,7 +13,7 @@
 #include <string>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/state.h"
+#include "cohort/data/iteration/state.h"
 
 namespace cohort::internal {
 

@@ -4,10 +4,10 @@
 #include "cohort/core/error_context.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/predicate.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/stacking.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/stacking.h"
-#include "cohort/data/nodes/node.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {

@@ -1,6 +1,6 @@
 #include "cohort/data/dataset.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/composite_rows.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

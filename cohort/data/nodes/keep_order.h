@@ -1,7 +1,7 @@
 // The same elements, in their order also where parallel stages need not keep it.
 #pragma once
 
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::internal {
 

@@ -7,14 +7,14 @@
 #include "cohort/core/threads/lazy.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/map_function.h"
+#include "cohort/data/functions/parallel_calls.h"
 #include "cohort/data/functions/probe.h"
 #include "cohort/data/functions/probed_spec.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/origin.h"
-#include "cohort/data/iteration/parallel_calls.h"
 #include "cohort/data/iteration/stacking.h"
-#include "cohort/data/nodes/node.h"
 #include "cohort/data/nodes/parallel_map.h"
 
 namespace cohort::internal {

@@ -1,11 +1,11 @@
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/batch_rows.h"
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/origin.h"
-#include "cohort/data/nodes/node.h"
 #include "cohort/data/nodes/padding.h"
 
 namespace cohort::internal {

@@ -13,10 +13,10 @@
 #include <thread>
 #include <utility>
 
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/files/tfrecord_dataset.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/data/tfrecord_dataset.h"
 
 namespace cohort::data {
 namespace {

@@ -11,10 +11,10 @@
 #include "cohort/core/program/task.h"
 #include "cohort/core/threads/thread_pool.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/iteration/parallel_calls.h"
+#include "cohort/data/functions/parallel_calls.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/pass_interrupted.h"
-#include "cohort/data/nodes/node.h"
-#include "cohort/data/read_ahead.h"
+#include "cohort/data/nodes/read_ahead.h"
 
 namespace cohort::internal {
 namespace {

@@ -1,6 +1,6 @@
 #include "cohort/core/structure/composite.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::internal {
 namespace {

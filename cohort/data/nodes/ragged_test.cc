@@ -9,7 +9,7 @@
 #include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/ragged_batch.h"
-#include "cohort/data/split_batches.h"
+#include "cohort/data/sharding/split_batches.h"
 #include "cohort/data/storage/element_codec.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/torch_dataset.h"

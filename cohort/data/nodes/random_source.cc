@@ -1,7 +1,7 @@
 #include <ATen/ops/empty.h>
 
 #include "cohort/data/dataset.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random.h"
 

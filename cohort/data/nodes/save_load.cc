@@ -1,6 +1,6 @@
 #include "cohort/data/dataset.h"
-#include "cohort/data/nodes/graph.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/graph.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/storage/element_file.h"
 
 namespace cohort::internal {

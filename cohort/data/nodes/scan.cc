@@ -8,9 +8,9 @@
 #include "cohort/data/functions/carried_state.h"
 #include "cohort/data/functions/probe.h"
 #include "cohort/data/functions/probed_spec.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/iteration/counting_iterator.h"
-#include "cohort/data/nodes/node.h"
 #include "cohort/data/storage/element_codec.h"
 
 namespace cohort::internal {

@@ -3,11 +3,11 @@
 #include <span>
 
 #include "cohort/data/dataset.h"
+#include "cohort/data/graph/node.h"
+#include "cohort/data/graph/rewrite.h"
 #include "cohort/data/iteration/stacking.h"
-#include "cohort/data/nodes/node.h"
 #include "cohort/data/nodes/shuffle_order.h"
 #include "cohort/data/nodes/shuffle_seeds.h"
-#include "cohort/data/sharding/rewrite.h"
 #include "cohort/ops/random.h"
 
 // Three ways to shuffle, by what the input can do:

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/data/state.h"
+#include "cohort/data/iteration/state.h"
 #include "cohort/ops/philox.h"
 
 namespace cohort::internal {

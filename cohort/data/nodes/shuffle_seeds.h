@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::internal {
 

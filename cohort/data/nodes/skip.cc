@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cohort/data/dataset.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::internal {
 namespace {

@@ -1,8 +1,8 @@
 #include "cohort/core/error_context.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/predicate.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/counting_iterator.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/data/files/text_line_dataset.h"
 #include "cohort/data/test_util.h"
-#include "cohort/data/text_line_dataset.h"
 
 namespace cohort::data {
 namespace {

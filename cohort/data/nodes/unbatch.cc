@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "cohort/data/dataset.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/batch_rows.h"
 #include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

@@ -5,7 +5,7 @@
 #include <exception>
 #include <vector>
 
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 // Elements of a window node are tuples of the elements of a window; WindowedDataset makes datasets
 // of them.

@@ -2,8 +2,8 @@
 
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/stacking.h"
-#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

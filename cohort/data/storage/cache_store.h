@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::internal {
 

@@ -1,7 +1,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/data/graph/graph.h"
 #include "cohort/data/iteration/stacking.h"
-#include "cohort/data/nodes/graph.h"
 #include "cohort/data/storage/cache_store.h"
 #include "cohort/data/storage/element_file.h"
 

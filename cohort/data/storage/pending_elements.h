@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/state.h"
+#include "cohort/data/iteration/state.h"
 
 namespace cohort::internal {
 

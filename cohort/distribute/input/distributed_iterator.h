@@ -13,7 +13,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/optional.h"
-#include "cohort/data/state.h"
+#include "cohort/data/iteration/state.h"
 #include "cohort/distribute/values/values.h"
 
 namespace cohort::train {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/data/nodes/node.h"
+#include "cohort/data/graph/node.h"
 
 namespace cohort::distribute::internal_input {
 

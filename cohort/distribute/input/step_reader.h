@@ -13,7 +13,7 @@
 #include "cohort/core/program/process.h"
 #include "cohort/core/threads/exclusive_use.h"
 #include "cohort/data/dataset_iterator.h"
-#include "cohort/data/iteration/dataset_reader.h"
+#include "cohort/data/graph/dataset_reader.h"
 #include "cohort/data/iteration/iterator.h"
 #include "cohort/distribute/input/input_source.h"
 #include "cohort/train/objects/trackable.h"

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/data/files/text_line_dataset.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/data/text_line_dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/training/testing_fit.h"

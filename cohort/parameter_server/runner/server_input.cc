@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "cohort/data/cardinality.h"
-#include "cohort/data/state.h"
+#include "cohort/data/graph/cardinality.h"
+#include "cohort/data/iteration/state.h"
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 

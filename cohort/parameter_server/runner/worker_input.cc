@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cohort/data/state.h"
+#include "cohort/data/iteration/state.h"
 #include "cohort/distribute/variables/variable_creation.h"
 
 namespace cohort::internal {

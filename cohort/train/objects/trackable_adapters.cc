@@ -7,7 +7,7 @@
 
 #include "cohort/core/text.h"
 #include "cohort/data/dataset_iterator.h"
-#include "cohort/data/iteration/dataset_reader.h"
+#include "cohort/data/graph/dataset_reader.h"
 #include "cohort/ops/generator_streams.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/objects/save_group.h"
