@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -28,7 +29,6 @@
 #include "cohort/data/element_function.h"
 #include "cohort/data/generator.h"
 #include "cohort/data/graph/cardinality.h"
-#include "cohort/data/nodes/list_files.h"
 #include "cohort/data/options.h"
 #include "cohort/data/paths.h"
 
@@ -62,6 +62,17 @@ struct ShuffleOptions {
   std::optional<uint64_t> seed = {};
   // A new order for each pass over the data, in range-for and under repeat alike.
   bool reshuffle_each_iteration = true;
+};
+
+struct ListFilesOptions {
+  // A new order for each pass. Workers that divide a shuffled list between them need the same seed;
+  // otherwise some files are read twice and others never. Dividing a list without a seed logs a
+  // warning.
+  bool shuffle = true;
+  // Default: from random::set_seed, or a random one.
+  std::optional<uint64_t> seed = {};
+  // The time limit for listing each pattern, beyond which it is a DeadlineExceeded error. 0: none.
+  std::chrono::milliseconds read_timeout = std::chrono::seconds(60);
 };
 
 struct GeneratorOptions {

@@ -90,12 +90,13 @@ SECTIONS = [
     ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/files/csv_dataset.h",
                           "data/files/record_dataset_options.h", "data/files/tfrecord_dataset.h",
                           "data/files/text_line_dataset.h", "data/files/fixed_length_record_dataset.h", "data/paths.h",
-                          "data/nodes/list_files.h", "data/generator.h", "data/torch_dataset.h", "data/window.h",
+                          "data/generator.h", "data/torch_dataset.h", "data/window.h",
                           "data/options.h", "data/sharding/auto_shard.h", "data/sharding/batch_sizes.h",
                           "data/sharding/split_batches.h", "data/graph/cardinality.h", "data/ragged_batch.h",
                           "data/iteration/state.h", "data/iter.h"]),
     ("Records and examples", "io", [
-        "data/records/tfrecord_writer.h", "data/records/example_builder.h", "data/files/parse_example.h"]),
+        "data/records/tfrecord_writer.h", "data/records/example_builder.h", "data/files/example_features.h",
+        "data/files/parse_example.h"]),
     ("Strategies", "distribute", [
         "distribute/strategies/strategy.h", "distribute/step/replica_context.h", "distribute/input/distributed_dataset.h",
         "distribute/input/distributed_iterator.h",

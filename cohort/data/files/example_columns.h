@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/files/parse_example.h"
+#include "cohort/data/files/example_features.h"
 #include "cohort/data/records/example.h"
 
 namespace cohort::internal {

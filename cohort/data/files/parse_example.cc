@@ -90,16 +90,6 @@ StructureSpec spec_of(const VarLenFeature& feature) {
 
 }  // namespace
 
-FixedLenFeature FixedLenFeature::strings(std::vector<int64_t> shape,
-                                         std::optional<StringTensor> default_value) {
-  FixedLenFeature feature;
-  feature.shape = std::move(shape);
-  if (default_value) feature.default_value = *std::move(default_value);
-  return feature;
-}
-
-VarLenFeature VarLenFeature::strings() { return VarLenFeature(); }
-
 Structure parse_example(const StringTensor& serialized, const ExampleFeatures& features) {
   if (serialized.dim() > 1) {
     throw InvalidArgumentError(

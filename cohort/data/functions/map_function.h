@@ -6,7 +6,7 @@
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/iteration/indexed.h"
+#include "cohort/data/iteration/positions.h"
 #include "cohort/data/iteration/work_group.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random.h"

@@ -1,15 +1,14 @@
 #include "cohort/data/iteration/composite_rows.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/data/iteration/leaf_rows.h"
 #include "cohort/data/iteration/sparse_rows.h"
-#include "cohort/data/iteration/stacking.h"
 
 namespace cohort::internal {
 namespace {
@@ -58,8 +57,8 @@ RaggedTensor gather_ragged(const RaggedTensor& ragged, const Positions& rows) {
     lengths.push_back(length);
     for (int64_t k = 0; k < length; ++k) places.push_back(begin + k);
   }
-  const Structure values = gather_rows(ragged.flat_values(), Positions::list(places));
-  return RaggedTensor::from_row_lengths(values.leaf(), lengths);
+  return RaggedTensor::from_row_lengths(
+      gather_leaf(ragged.flat_values(), Positions::list(places)), lengths);
 }
 
 Structure stack_rows(const std::vector<Structure>& rows) {
@@ -89,15 +88,6 @@ std::vector<Tensor> tensors_of(const std::vector<Structure>& structures) {
   return tensors;
 }
 
-bool same_leaves(const Leaf& a, const Leaf& b, size_t from) {
-  if (a.is_tensor() != b.is_tensor()) return false;
-  if (a.is_tensor() && a.tensor().scalar_type() != b.tensor().scalar_type()) return false;
-  const std::vector<int64_t> x = a.sizes(), y = b.sizes();
-  return x.size() == y.size() && x.size() >= from &&
-         std::equal(x.begin() + static_cast<std::ptrdiff_t>(from), x.end(),
-                    y.begin() + static_cast<std::ptrdiff_t>(from));
-}
-
 }  // namespace
 
 bool has_sparse_leaf(const Structure& structure) {
@@ -121,17 +111,9 @@ Structure with_marked_sparse(Structure structure) {
   });
 }
 
-int64_t num_rows_of_composites(const Structure& block) {
-  switch (composite_kind(block)) {
-    case Composite::kRagged:
-      return RaggedTensor(block).nrows();
-    case Composite::kRaggedRow:
-    case Composite::kSparse:
-      return num_rows(block.leaf());
-    case Composite::kNone:
-      break;
-  }
-  return block.is_leaf() || block.size() == 0 ? num_rows(block) : num_rows(block[size_t{0}]);
+int64_t num_rows_of_composite(const Structure& block) {
+  if (composite_kind(block) == Composite::kRagged) return RaggedTensor(block).nrows();
+  return num_rows_of_leaf(block.leaf());
 }
 
 Structure select_composite(const Structure& block, int64_t row) {
@@ -146,7 +128,7 @@ Structure select_composite(const Structure& block, int64_t row) {
       return selected.layout() == at::kSparse ? sparse_structure(selected) : Structure(selected);
     }
     default:
-      return select_row(block.leaf(), row);
+      return select_leaf(block.leaf(), row);
   }
 }
 
@@ -168,16 +150,16 @@ Structure gather_composite(const Structure& block, const Positions& rows) {
     case Composite::kSparse:
       return sparse_structure(sparse::gather(block.tensor(), rows));
     default:
-      return marked_row(gather_rows(block.leaf(), rows));
+      return marked_row(gather_leaf(block.leaf(), rows));
   }
 }
 
 bool joinable(const Structure& a, const Structure& b, bool stacked) {
   if (composite_kind(a) != Composite::kSparse) {  // the values' dimension 0 may differ
-    return same_leaves(a[size_t{0}].leaf(), b[size_t{0}].leaf(), 1);
+    return can_join(a[size_t{0}].leaf(), b[size_t{0}].leaf(), 1);
   }
   return a.tensor().sparse_dim() == b.tensor().sparse_dim() &&
-         same_leaves(a.leaf(), b.leaf(), stacked ? 0 : 1);
+         can_join(a.leaf(), b.leaf(), stacked ? 0 : 1);
 }
 
 Structure stack_composites(const std::vector<Structure>& elements) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/iteration/indexed.h"
+#include "cohort/data/iteration/positions.h"
 
 namespace cohort::internal {
 
@@ -16,9 +16,7 @@ bool has_sparse_leaf(const Structure& structure);
 // makes passes through it before it goes on.
 Structure with_marked_sparse(Structure structure);
 
-// The number of rows of the first leaf or composite of a structure.
-int64_t num_rows_of_composites(const Structure& block);
-
+int64_t num_rows_of_composite(const Structure& block);
 // Row `row`: of a RaggedTensor a marked row, of a row its element without a mark.
 Structure select_composite(const Structure& block, int64_t row);
 Structure slice_composite(const Structure& block, int64_t begin, int64_t end);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
-#include "cohort/data/iteration/indexed.h"
+#include "cohort/data/iteration/positions.h"
 
 namespace cohort::internal::sparse {
 

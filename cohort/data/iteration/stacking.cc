@@ -2,16 +2,14 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "cohort/core/structure/composite.h"
-#include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/composite_rows.h"
+#include "cohort/data/iteration/leaf_rows.h"
 
 namespace cohort::internal {
 namespace {
@@ -19,18 +17,6 @@ namespace {
 std::string describe(const Leaf& leaf) {
   if (leaf.is_tensor()) return internal::describe(leaf.tensor());
   return "string " + shape_str(leaf.strings().sizes());
-}
-
-// Whether two leaves can be rows (`from` 0) or blocks (`from` 1) of one tensor.
-bool stackable(const Leaf& a, const Leaf& b, size_t from) {
-  if (a.is_tensor() != b.is_tensor()) return false;
-  const auto same = [&](const auto& x, const auto& y) {
-    return x.size() == y.size() && x.size() >= from &&
-           std::equal(x.begin() + from, x.end(), y.begin() + from);
-  };
-  if (a.is_strings()) return same(a.strings().sizes(), b.strings().sizes());
-  return a.tensor().scalar_type() == b.tensor().scalar_type() &&
-         same(a.tensor().sizes(), b.tensor().sizes());
 }
 
 [[noreturn]] void fail_to_stack(const Structure& a, int64_t index_a, const Structure& b,
@@ -44,7 +30,7 @@ bool stackable(const Leaf& a, const Leaf& b, size_t from) {
   std::string text;
   a.for_each_with_path([&](const std::string& path, const Leaf& leaf_a) {
     const Leaf& leaf_b = leaves_b[leaf++];
-    if (!text.empty() || stackable(leaf_a, leaf_b, from)) return;
+    if (!text.empty() || can_join(leaf_a, leaf_b, from)) return;
     text = str("elements ", index_a, " and ", index_b, " cannot be in one batch: at ", place(path),
                " element ", index_a, " is ", describe(leaf_a), ", but element ", index_b, " is ",
                describe(leaf_b), "; give all elements one shape (map) or batches of one element");
@@ -104,7 +90,7 @@ Structure join(const std::vector<Structure>& parts, size_t from,
     size_t leaf = 0;
     bool fits = i == 0 || parts[i].kind() == parts[0].kind();
     parts[i].for_each([&](const Leaf& value) {
-      fits = fits && leaf < first.size() && stackable(first[leaf], value, from);
+      fits = fits && leaf < first.size() && can_join(first[leaf], value, from);
       if (!fits) return;
       if (value.is_tensor()) tensors[leaf].push_back(value.tensor());
       if (value.is_strings()) strings[leaf].push_back(value.strings());
@@ -123,47 +109,6 @@ Structure join(const std::vector<Structure>& parts, size_t from,
   });
 }
 
-// index_select, without its cost per row where rows are plain memory.
-Tensor gather(const Tensor& tensor, const Positions& rows) {
-  if (rows.is_run()) {
-    if (rows.size() == 0) return tensor.slice(0, 0, 0);
-    const int64_t first = rows[0], last = rows[rows.size() - 1];
-    return tensor.slice(0, first, last + 1, rows.stride());
-  }
-  if (!has_contiguous_elements(tensor) || !tensor.device().is_cpu()) {
-    Tensor index = at::empty({rows.size()}, int64);
-    for (int64_t i = 0; i < rows.size(); ++i) index.data_ptr<int64_t>()[i] = rows[i];
-    return tensor.index_select(0, index.to(tensor.device()));
-  }
-  std::vector<int64_t> shape = tensor.sizes().vec();
-  shape[0] = rows.size();
-  Tensor result = at::empty(shape, tensor.options());
-  const size_t row_bytes =
-      tensor.size(0) == 0 ? 0 : tensor.nbytes() / static_cast<size_t>(tensor.size(0));
-  const char* from = static_cast<const char*>(tensor.data_ptr());
-  char* to = static_cast<char*>(result.data_ptr());
-  for (int64_t i = 0; i < rows.size(); ++i, to += row_bytes) {
-    std::memcpy(to, from + static_cast<size_t>(rows[i]) * row_bytes, row_bytes);
-  }
-  return result;
-}
-
-StringTensor gather(const StringTensor& strings, const Positions& rows) {
-  if (rows.is_run() && rows.stride() == 1) {
-    const int64_t first = rows.size() == 0 ? 0 : rows[0];
-    return strings.slice(0, first, first + rows.size());
-  }
-  std::vector<int64_t> shape = strings.sizes();
-  const int64_t row_size = shape[0] == 0 ? 0 : strings.numel() / shape[0];
-  shape[0] = rows.size();
-  std::vector<std::string> values;
-  values.reserve(static_cast<size_t>(rows.size() * row_size));
-  for (int64_t i = 0; i < rows.size(); ++i) {
-    for (int64_t k = 0; k < row_size; ++k) values.emplace_back(strings[rows[i] * row_size + k]);
-  }
-  return StringTensor(values, shape);
-}
-
 }  // namespace
 
 Structure stack_elements(const std::vector<Structure>& elements, const Positions& indices) {
@@ -176,11 +121,13 @@ Structure concat_blocks(const std::vector<Structure>& blocks, const Positions& f
 }
 
 int64_t num_rows(const Structure& block) {
-  if (has_composites(block)) return num_rows_of_composites(block);
+  if (has_composites(block)) {
+    const bool composite = composite_kind(block) != Composite::kNone;
+    return composite ? num_rows_of_composite(block) : num_rows(block[size_t{0}]);
+  }
   int64_t rows = -1;
   block.for_each([&](const Leaf& leaf) {
-    if (rows >= 0) return;
-    rows = leaf.is_tensor() ? leaf.tensor().size(0) : leaf.strings().size(0);
+    if (rows < 0) rows = num_rows_of_leaf(leaf);
   });
   return std::max<int64_t>(rows, 0);
 }
@@ -194,10 +141,7 @@ Structure select_row(const Structure& block, int64_t row) {
       return select_row(node, row);
     });
   }
-  return block.map([row](const Leaf& leaf) -> Leaf {
-    if (leaf.is_tensor()) return leaf.tensor().select(0, row);
-    return leaf.strings().select(0, row);
-  });
+  return block.map([row](const Leaf& leaf) { return select_leaf(leaf, row); });
 }
 
 Structure slice_rows(const Structure& block, int64_t begin, int64_t end) {
@@ -217,10 +161,7 @@ Structure gather_rows(const Structure& block, const Positions& rows) {
       return gather_rows(node, rows);
     });
   }
-  return block.map([&](const Leaf& leaf) -> Leaf {
-    if (leaf.is_tensor()) return gather(leaf.tensor(), rows);
-    return gather(leaf.strings(), rows);
-  });
+  return block.map([&](const Leaf& leaf) { return gather_leaf(leaf, rows); });
 }
 
 }  // namespace cohort::internal

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/iteration/indexed.h"
+#include "cohort/data/iteration/positions.h"
 
 namespace cohort::internal {
 

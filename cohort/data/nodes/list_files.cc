@@ -16,7 +16,6 @@
 #include "cohort/data/dataset.h"
 #include "cohort/data/graph/node.h"
 #include "cohort/data/graph/rewrite.h"
-#include "cohort/data/nodes/file_lists.h"
 #include "cohort/data/records/glob.h"
 #include "cohort/ops/random.h"
 

@@ -1,24 +1,12 @@
-// Options of Dataset::list_files, the names of the files that match patterns:
-//
-//   auto names = data::Dataset::list_files("data/train-*.tfrecord", {.seed = 1});
-//   auto records = data::TFRecordDataset(names);
+// The names of the files that match patterns (Dataset::list_files), where they are divided.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
+#include "cohort/data/graph/node.h"
 
-namespace cohort::data {
+namespace cohort::internal {
 
-struct ListFilesOptions {
-  // A new order for each pass. Workers that divide a shuffled list between them need the same seed;
-  // otherwise some files are read twice and others never. Dividing a list without a seed logs a
-  // warning.
-  bool shuffle = true;
-  // Default: from random::set_seed, or a random one.
-  std::optional<uint64_t> seed = {};
-  // The time limit for listing each pattern, beyond which it is a DeadlineExceeded error. 0: none.
-  std::chrono::milliseconds read_timeout = std::chrono::seconds(60);
-};
+// Logs a warning, once a list, if the graph shuffles what list_files found without a seed. To be
+// called before elements of the graph are divided between workers.
+void warn_of_unseeded_file_lists(const DataNodePtr& root);
 
-}  // namespace cohort::data
+}  // namespace cohort::internal

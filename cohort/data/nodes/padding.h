@@ -5,7 +5,7 @@
 
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/data/iteration/indexed.h"
+#include "cohort/data/iteration/positions.h"
 
 namespace cohort::internal {
 

@@ -1,3 +1,5 @@
+#include "cohort/data/nodes/prefetch.h"
+
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -14,7 +16,6 @@
 #include "cohort/data/functions/parallel_calls.h"
 #include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/pass_interrupted.h"
-#include "cohort/data/nodes/read_ahead.h"
 
 namespace cohort::internal {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/threads/testing_threads.h"
-#include "cohort/data/nodes/read_ahead.h"
+#include "cohort/data/nodes/prefetch.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {

@@ -6,7 +6,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/pass_interrupted.h"
-#include "cohort/data/nodes/file_lists.h"
+#include "cohort/data/nodes/list_files.h"
 
 namespace cohort::internal {
 namespace {

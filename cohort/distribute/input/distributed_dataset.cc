@@ -14,7 +14,7 @@
 #include "cohort/data/graph/node.h"
 #include "cohort/data/graph/rewrite.h"
 #include "cohort/data/iteration/input_deadline.h"
-#include "cohort/data/nodes/read_ahead.h"
+#include "cohort/data/nodes/prefetch.h"
 #include "cohort/data/nodes/shuffle_seeds.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/sharding/split_batches.h"

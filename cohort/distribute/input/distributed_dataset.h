@@ -80,7 +80,7 @@ struct DistributedDatasetOptions {
 // Splitting: over N replicas in sync, a batch of n rows becomes N pieces of ceil(n / N) rows, the
 // last ones smaller or empty. Pieces are views, so memory does not grow with the number of
 // replicas. One piece for each of the worker's replicas is prepared ahead, and
-// experimental_per_replica_buffer_size more for each, at least (data/read_ahead.h).
+// experimental_per_replica_buffer_size more for each, at least (data/nodes/prefetch.h).
 // Errors: as Strategy::experimental_distribute_dataset; InvalidArgument (`workers` do not feed the
 // strategy's devices, in their order, each as many).
 COHORT_API DistributedDataset

@@ -1,5 +1,3 @@
-#include "cohort/data/generator.h"
-
 #include "cohort/core/error_context.h"
 #include "cohort/core/threads/lazy.h"
 #include "cohort/data/dataset.h"
