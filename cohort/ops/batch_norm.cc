@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "cohort/core/cpu/intra_op_parallel.h"
-#include "cohort/ops/batch_norm_kernels.h"
 #include "cohort/ops/graph_node.h"
+#include "cohort/ops/kernels/batch_norm_kernels.h"
 
 namespace cohort::internal {
 namespace {

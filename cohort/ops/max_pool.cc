@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cohort/core/cpu/intra_op_parallel.h"
-#include "cohort/ops/max_pool_kernels.h"
+#include "cohort/ops/kernels/max_pool_kernels.h"
 
 namespace cohort::internal {
 namespace {

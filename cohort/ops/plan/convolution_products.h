@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "cohort/ops/max_pool_kernels.h"
+#include "cohort/ops/kernels/max_pool_kernels.h"
+#include "cohort/ops/kernels/pooled_gradient_kernels.h"
+#include "cohort/ops/kernels/winograd_kernels.h"
 #include "cohort/ops/plan/kernels.h"
 #include "cohort/ops/plan/onednn.h"
-#include "cohort/ops/plan/pooled_gradient_kernels.h"
 #include "cohort/ops/plan/unit.h"
-#include "cohort/ops/plan/winograd_kernels.h"
 
 namespace cohort::internal::plan {
 

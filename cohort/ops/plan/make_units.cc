@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cohort/core/error.h"
-#include "cohort/ops/max_pool_kernels.h"
+#include "cohort/ops/kernels/max_pool_kernels.h"
 #include "cohort/ops/plan/activation_kernels.h"
 #include "cohort/ops/plan/onednn.h"
 #include "cohort/ops/plan/plan.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cohort/ops/batch_norm_kernels.h"
+#include "cohort/ops/kernels/batch_norm_kernels.h"
 #include "cohort/ops/plan/unit.h"
 
 namespace cohort::internal::plan {

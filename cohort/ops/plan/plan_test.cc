@@ -10,8 +10,8 @@
 
 #include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/core/profiler/profiler.h"
+#include "cohort/ops/kernels/vectors.h"
 #include "cohort/ops/plan/testing_plan.h"
-#include "cohort/ops/plan/vectors.h"
 
 namespace cohort::internal::plan {
 namespace {

@@ -13,8 +13,8 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/max_pool.h"
+#include "cohort/ops/plan/squares.h"
 #include "cohort/ops/plan/testing_plan.h"
-#include "cohort/ops/squares.h"
 
 namespace cohort::internal::plan {
 namespace {

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/ops/kernels/transposed_product.h"
 #include "cohort/ops/plan/kernels.h"
 #include "cohort/ops/plan/product.h"
 #include "cohort/ops/plan/recurrent_kernels.h"
-#include "cohort/ops/plan/transposed_product.h"
 #include "cohort/ops/plan/unit.h"
 
 namespace cohort::internal::plan {

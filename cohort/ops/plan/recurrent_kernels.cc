@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cohort/ops/plan/register_sums.h"
-#include "cohort/ops/plan/vector_functions.h"
+#include "cohort/ops/kernels/register_sums.h"
+#include "cohort/ops/kernels/vector_functions.h"
 
 namespace cohort::internal::plan {
 namespace {

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "cohort/ops/plan/transposed_product.h"
-#include "cohort/ops/plan/vector_functions.h"
+#include "cohort/ops/kernels/transposed_product.h"
+#include "cohort/ops/kernels/vector_functions.h"
 
 namespace cohort::internal::plan {
 namespace {

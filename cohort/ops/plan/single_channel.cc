@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "cohort/ops/kernels/single_channel_kernels.h"
 #include "cohort/ops/plan/buffer.h"
 #include "cohort/ops/plan/kernels.h"
-#include "cohort/ops/plan/single_channel_kernels.h"
 
 namespace cohort::internal::plan {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "cohort/ops/kernels/vectors.h"
+#include "cohort/ops/kernels/winograd_kernels.h"
 #include "cohort/ops/plan/convolution_products.h"
-#include "cohort/ops/plan/vectors.h"
-#include "cohort/ops/plan/winograd_kernels.h"
 
 namespace cohort::internal::plan {
 namespace {

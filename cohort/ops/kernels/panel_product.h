@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cohort/ops/plan/register_sums.h"
+#include "cohort/ops/kernels/register_sums.h"
 
 namespace cohort::internal::plan {
 

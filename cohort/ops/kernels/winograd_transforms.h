@@ -3,7 +3,7 @@
 // alone.
 #pragma once
 
-#include "cohort/ops/plan/vectors.h"
+#include "cohort/ops/kernels/vectors.h"
 
 namespace cohort::internal::plan {
 

@@ -1,4 +1,4 @@
-#include "cohort/ops/squares.h"
+#include "cohort/ops/plan/squares.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>

@@ -1,8 +1,8 @@
-#include "cohort/ops/plan/transposed_product.h"
+#include "cohort/ops/kernels/transposed_product.h"
 
 #include <algorithm>
 
-#include "cohort/ops/plan/register_sums.h"
+#include "cohort/ops/kernels/register_sums.h"
 
 namespace cohort::internal::plan {
 namespace {

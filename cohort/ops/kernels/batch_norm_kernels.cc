@@ -1,9 +1,9 @@
-#include "cohort/ops/batch_norm_kernels.h"
+#include "cohort/ops/kernels/batch_norm_kernels.h"
 
 #include <algorithm>
 
 #include "cohort/core/cpu/vector_clones.h"
-#include "cohort/ops/plan/vectors.h"
+#include "cohort/ops/kernels/vectors.h"
 
 namespace cohort::internal {
 namespace {

@@ -1,7 +1,7 @@
 // Functions of many numbers at once, for loops of plans. NaN stays.
 #pragma once
 
-#include "cohort/ops/plan/vectors.h"
+#include "cohort/ops/kernels/vectors.h"
 
 namespace cohort::internal::plan {
 

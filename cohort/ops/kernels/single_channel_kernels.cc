@@ -1,10 +1,10 @@
-#include "cohort/ops/plan/single_channel_kernels.h"
+#include "cohort/ops/kernels/single_channel_kernels.h"
 
 #include <algorithm>
 
 #include "cohort/core/cpu/vector_clones.h"
-#include "cohort/ops/max_pool_kernels.h"
-#include "cohort/ops/plan/vectors.h"
+#include "cohort/ops/kernels/max_pool_kernels.h"
+#include "cohort/ops/kernels/vectors.h"
 
 namespace cohort::internal::plan {
 namespace {

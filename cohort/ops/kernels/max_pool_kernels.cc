@@ -1,4 +1,4 @@
-#include "cohort/ops/max_pool_kernels.h"
+#include "cohort/ops/kernels/max_pool_kernels.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -1,4 +1,4 @@
-#include "cohort/ops/plan/winograd_kernels.h"
+#include "cohort/ops/kernels/winograd_kernels.h"
 
 #include <gtest/gtest.h>
 

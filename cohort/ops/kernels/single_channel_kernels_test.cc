@@ -1,4 +1,4 @@
-#include "cohort/ops/plan/single_channel_kernels.h"
+#include "cohort/ops/kernels/single_channel_kernels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cohort/ops/squares.h"
+#include "cohort/ops/plan/squares.h"
 
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>

@@ -1,10 +1,10 @@
-#include "cohort/ops/plan/winograd_kernels.h"
+#include "cohort/ops/kernels/winograd_kernels.h"
 
 #include <algorithm>
 
-#include "cohort/ops/plan/panel_product.h"
-#include "cohort/ops/plan/winograd_tiles.h"
-#include "cohort/ops/plan/winograd_transforms.h"
+#include "cohort/ops/kernels/panel_product.h"
+#include "cohort/ops/kernels/winograd_tiles.h"
+#include "cohort/ops/kernels/winograd_transforms.h"
 
 namespace cohort::internal::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "cohort/ops/plan/pooled_gradient_kernels.h"
+#include "cohort/ops/kernels/pooled_gradient_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/ops/max_pool_kernels.h"
+#include "cohort/ops/kernels/max_pool_kernels.h"
 
 namespace cohort::internal::plan {
 namespace {

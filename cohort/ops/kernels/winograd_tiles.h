@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "cohort/ops/plan/vectors.h"
-#include "cohort/ops/plan/winograd_kernels.h"
+#include "cohort/ops/kernels/vectors.h"
+#include "cohort/ops/kernels/winograd_kernels.h"
 
 namespace cohort::internal::plan {
 

@@ -3,7 +3,7 @@
 // of loops alone.
 #pragma once
 
-#include "cohort/ops/plan/vectors.h"
+#include "cohort/ops/kernels/vectors.h"
 
 // Vectors have sixteen elements in 32 registers, or eight in 16; without either eight, in parts.
 #ifdef __x86_64__
