@@ -9,7 +9,7 @@
 
 #include "cohort/core/function_ref.h"
 #include "cohort/ops/philox.h"
-#include "cohort/ops/random.h"
+#include "cohort/ops/random_options.h"
 
 namespace cohort::train {
 class SaveGroup;
@@ -53,7 +53,7 @@ std::shared_ptr<ReplicaGroup> calling_replica_group();
 // call is atomic. Replicas do not wait for each other.
 class GeneratorStreams {
  public:
-  using State = random::RandomGenerator::State;
+  using State = random::GeneratorState;
 
   GeneratorStreams(Philox own, std::shared_ptr<ReplicaGroup> group);
 
@@ -103,8 +103,5 @@ class GeneratorStreams {
   State start_;                      // of the first task's own stream
   mutable std::map<int, std::unique_ptr<Streams>> others_;  // by their tasks
 };
-
-// Errors: FailedPrecondition (moved from).
-GeneratorStreams& streams_of(const random::RandomGenerator& generator);
 
 }  // namespace cohort::internal

@@ -13,28 +13,19 @@
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/tensor.h"
+#include "cohort/ops/random_options.h"
 
 namespace cohort::random {
 class RandomGenerator;
 }
 namespace cohort::internal {
 class GeneratorStreams;
+// Errors: FailedPrecondition (moved from).
 GeneratorStreams& streams_of(const random::RandomGenerator& generator);
 random::RandomGenerator make_stream(uint64_t seed, uint64_t stream);
 }  // namespace cohort::internal
 
 namespace cohort::random {
-
-struct UniformOptions {
-  double minval = 0;      // inclusive
-  double maxval = 1;      // exclusive
-  DType dtype = float32;  // integers draw from [minval, maxval)
-};
-struct NormalOptions {
-  double mean = 0;
-  double stddev = 1;
-  DType dtype = float32;
-};
 
 // A stream of random tensors. A handle: copies draw from the same stream.
 //
@@ -72,14 +63,9 @@ class COHORT_API RandomGenerator {
   // Shape: [2, count], int64. Errors: InvalidArgument (count below 0).
   Tensor make_seeds(int64_t count = 1) const;
 
-  // The state of the stream that the calling thread draws from: seed, stream, position. Restored
-  // across replicas, those of all replicas begin anew from it.
-  struct State {
-    uint64_t seed = 0;
-    uint64_t stream = 0;
-    uint64_t position = 0;
-    bool operator==(const State&) const = default;
-  };
+  // The state of the stream that the calling thread draws from. Restored across replicas, those of
+  // all replicas begin anew from it.
+  using State = GeneratorState;
   State state() const;
   void restore(const State& state) const;
 

@@ -5,7 +5,7 @@
 
 #include "cohort/core/structure/tensor.h"
 #include "cohort/ops/philox.h"
-#include "cohort/ops/random.h"
+#include "cohort/ops/random_options.h"
 
 namespace cohort::internal {
 

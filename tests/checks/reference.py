@@ -82,7 +82,7 @@ SECTIONS = [
     ("Operations", "cohort", [
         "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
         "ops/clip.h", "ops/indexed_slices.h", "keras/zip.h", "distribute/values/print.h"]),
-    ("Random numbers", "random", ["ops/random.h"]),
+    ("Random numbers", "random", ["ops/random_options.h", "ops/random.h"]),
     ("Lookup tables", "lookup", ["ops/lookup/static_hash_table.h", "ops/lookup/initializers.h"]),
     ("Variables, tapes, averages", "cohort", [
         "distribute/variables/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",

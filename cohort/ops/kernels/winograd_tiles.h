@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cohort/ops/kernels/vectors.h"
-#include "cohort/ops/kernels/winograd_kernels.h"
+#include "cohort/ops/kernels/winograd_shape.h"
 
 namespace cohort::internal::plan {
 
