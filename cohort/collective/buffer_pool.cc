@@ -11,7 +11,7 @@ BufferPool::Piece BufferPool::take(int64_t bytes) {
   if (best == free_.end()) {
     free_.reserve(++made_);  // for when all are given back
     set_aside_.reserve(made_);
-    Buffer fresh = communicator_.buffer(bytes);
+    Buffer fresh = source_.buffer(bytes);
     fresh.count = bytes;
     fresh.dtype = uint8;
     return {this, fresh};

@@ -1,4 +1,4 @@
-// Memory of a communicator that is used again: the communicator itself frees none before its end.
+// Memory of a communicator that is used again, since a communicator frees none before its end.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/collective/communicator.h"
+#include "cohort/collective/buffer.h"
 
 namespace cohort::collective {
 
@@ -38,11 +38,11 @@ class BufferPool {
     Buffer buffer_;
   };
 
-  // communicator: must outlive it.
-  explicit BufferPool(Communicator& communicator) : communicator_(communicator) {}
+  // source: a communicator, which must outlive the pool.
+  explicit BufferPool(BufferSource& source) : source_(source) {}
 
   // At least so many bytes, with any contents.
-  // Errors: those of Communicator::buffer.
+  // Errors: those of BufferSource::buffer.
   Piece take(int64_t bytes);
 
   // Keeps a piece that other tasks may still read where it lies, from take().
@@ -54,7 +54,7 @@ class BufferPool {
  private:
   void give_back(const Buffer& buffer);
 
-  Communicator& communicator_;
+  BufferSource& source_;
   std::mutex mutex_;
   size_t made_ = 0;           // guarded by mutex_
   std::vector<Buffer> free_;  // guarded by mutex_

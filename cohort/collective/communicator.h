@@ -11,8 +11,6 @@
 //   communicator.all_reduce({&mine, 1}, {.name = "losses"})->wait(deadline);
 #pragma once
 
-#include <c10/core/Stream.h>
-
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -21,26 +19,12 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/collective/buffer.h"
 #include "cohort/core/error.h"
-#include "cohort/core/structure/tensor.h"
 
 namespace cohort::collective {
 
 using Deadline = std::chrono::steady_clock::time_point;
-
-// Memory that belongs to the caller and must stay valid until the call's Work is done.
-struct Buffer {
-  void* data = nullptr;
-  int64_t count = 0;  // elements
-  DType dtype = float32;
-  // The device of `data`, and the stream after whose pending work it may be read.
-  c10::Stream stream{c10::Stream::DEFAULT, c10::Device(c10::kCPU)};
-
-  int64_t bytes() const { return count * static_cast<int64_t>(c10::elementSize(dtype)); }
-  char* at(int64_t element) const {
-    return static_cast<char*>(data) + element * static_cast<int64_t>(c10::elementSize(dtype));
-  }
-};
 
 class CallPlan;
 class GatheredBytes;
@@ -83,10 +67,8 @@ class Work {
 // abort). After any of these the communicator refuses all further calls with the same error: the
 // group must form again.
 // Thread safety: one call at a time; buffer and abort from any thread, also during a call.
-class Communicator {
+class Communicator : public BufferSource {
  public:
-  virtual ~Communicator() = default;
-
   virtual int rank() const = 0;
   virtual int size() const = 0;
   // Increases each time the group forms again.
@@ -100,9 +82,6 @@ class Communicator {
   // another call for which this holds. The communicator can be used again afterwards. For other calls
   // CheckedCommunicator sends the fingerprints by a call of its own.
   virtual bool compares_fingerprints(int64_t /*bytes*/) const { return false; }
-
-  // Memory that this backend need not copy (shared, registered). Freed with the communicator.
-  virtual Buffer buffer(int64_t bytes) = 0;
 
   // In place: each of the buffers, on every task, becomes the sum of all of them, added in the
   // order of ranks. All have the same count and dtype.

@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "cohort/cluster/coordination.h"
-#include "cohort/collective/group_member.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -68,14 +67,6 @@ class MemoryStore final : public GroupStore {
 };
 
 }  // namespace
-
-std::string GroupMember::key(std::string_view what, int of_rank) const {
-  return internal::str(key(what), '/', of_rank);
-}
-
-std::string GroupMember::key(std::string_view what) const {
-  return internal::str("collective/", group, '/', generation, '/', what);
-}
 
 std::shared_ptr<GroupStore> make_cluster_store(distribute::Coordination& coordination) {
   return std::make_shared<ClusterStore>(coordination);

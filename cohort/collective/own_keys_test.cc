@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "cohort/collective/form_group.h"
+#include "cohort/collective/forming/form_group.h"
 #include "cohort/collective/network/testing_servers.h"
 #include "cohort/collective/testing_store_with_hook.h"
 

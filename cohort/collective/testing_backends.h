@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/collective/checked_communicator.h"
-#include "cohort/collective/hierarchical_communicator.h"
+#include "cohort/collective/forming/hierarchical_communicator.h"
 #include "cohort/collective/in_process_communicator.h"
 #include "cohort/collective/network/gloo_transport.h"
 #include "cohort/collective/network/rpc_transport.h"

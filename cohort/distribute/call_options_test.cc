@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cohort/collective/call_timeout.h"
-#include "cohort/collective/limited_communicator.h"
+#include "cohort/collective/forming/limited_communicator.h"
 #include "cohort/collective/testing_forwarding_communicator.h"
 #include "cohort/collective/testing_members.h"
 #include "cohort/distribute/step/communication_scope.h"

@@ -1,4 +1,4 @@
-#include "cohort/collective/form_group.h"
+#include "cohort/collective/forming/form_group.h"
 
 #include <ATen/Context.h>
 #include <gmock/gmock.h>

@@ -15,7 +15,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/testing_detection.h"
-#include "cohort/collective/form_group.h"
+#include "cohort/collective/forming/form_group.h"
 #include "cohort/collective/network/gloo_transport.h"
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/testing_stranger.h"

@@ -6,7 +6,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/resolvers/default_cluster_resolver.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/collective/form_group.h"
+#include "cohort/collective/forming/form_group.h"
 #include "cohort/core/cpu/numeric_environment.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/observe/logging.h"

@@ -1,4 +1,4 @@
-#include "cohort/collective/form_group.h"
+#include "cohort/collective/forming/form_group.h"
 
 #include <ATen/Context.h>
 
@@ -13,8 +13,8 @@
 #include "cohort/cluster/address.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/collective/hierarchical_communicator.h"
-#include "cohort/collective/limited_communicator.h"
+#include "cohort/collective/forming/hierarchical_communicator.h"
+#include "cohort/collective/forming/limited_communicator.h"
 #include "cohort/collective/network/gloo_transport.h"
 #include "cohort/collective/network/group_exchange.h"
 #include "cohort/collective/network/rpc_transport.h"

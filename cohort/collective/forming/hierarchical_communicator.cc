@@ -1,4 +1,4 @@
-#include "cohort/collective/hierarchical_communicator.h"
+#include "cohort/collective/forming/hierarchical_communicator.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "cohort/collective/limited_communicator.h"
+#include "cohort/collective/forming/limited_communicator.h"
 
 #include <algorithm>
 #include <utility>
