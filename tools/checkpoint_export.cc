@@ -8,6 +8,7 @@
 #include "cohort/core/text.h"
 #include "cohort/train/bundle/bundle_reader.h"
 #include "cohort/train/objects/object_graph.h"
+#include "cohort/train/safetensors/safetensors_dtype.h"
 #include "cohort/train/safetensors/safetensors_file.h"
 #include "tools/checkpoint_commands.h"
 #include "tools/checkpoint_paths.h"

@@ -23,6 +23,7 @@
 #include "cohort/core/handle.h"
 #include "cohort/train/checkpoint_status.h"
 #include "cohort/train/objects/trackable.h"
+#include "cohort/train/saving/checkpoint_options.h"
 
 namespace cohort {
 namespace internal {
@@ -31,29 +32,6 @@ class FileSystem;
 }  // namespace internal
 
 namespace train {
-
-struct CheckpointOptions {
-  // save returns when the values are copied; a thread writes them. Errors of the writing are thrown
-  // by the next call of save, write, restore, read or wait. Only one save is in progress at a time:
-  // the next one waits for it.
-  bool enable_async = false;
-  // How long to wait for a save that is under way.
-  std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  // How long to wait for the other processes of the group (see save_group.h).
-  std::chrono::milliseconds group_timeout = std::chrono::minutes(10);
-};
-
-struct RestoreOptions {
-  // If the checkpoint is damaged or missing, take the latest good one before it of the same name
-  // and directory ("ckpt-4" before "ckpt-5"), and log a warning.
-  bool fall_back = false;
-  // How long to wait for a save that is under way.
-  std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  // How long to wait for the other processes of the group.
-  std::chrono::milliseconds group_timeout = std::chrono::minutes(10);
-};
-
-using NamedObject = std::pair<std::string, TrackableHandle>;
 
 // A handle: copies name the same checkpoint. It keeps its objects alive.
 // If its objects belong to a group of processes (see Trackable::save_group), save, write, restore
@@ -92,12 +70,6 @@ class COHORT_API Checkpoint {
   internal::Handle<internal::CheckpointImpl, "Checkpoint"> impl_;
 };
 
-struct LatestOptions {
-  // If the directory's state file is damaged, or the checkpoint that it names is missing, take the
-  // checkpoint with the highest number, and log a warning.
-  bool fall_back = false;
-};
-
 // The path of the latest checkpoint in a directory, according to its file `checkpoint`; nullopt if
 // there is none, or if it is missing.
 // Errors: DataLoss (the file is damaged).
@@ -107,6 +79,11 @@ COHORT_API std::optional<std::string> latest_checkpoint(const std::string& direc
 }  // namespace train
 
 namespace internal {
+// Writes like Checkpoint::write and makes the checkpoint the latest of its directory, as Keras's
+// save_weights does.
+std::string write_as_latest(const train::Checkpoint& checkpoint, const std::string& path,
+                            const train::CheckpointOptions& options = {});
+
 // For tests: the file system that a checkpoint uses. Call it before the first save or restore.
 void use_file_system(const train::Checkpoint& checkpoint, FileSystem& files);
 }  // namespace internal

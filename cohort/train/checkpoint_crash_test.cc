@@ -10,6 +10,7 @@
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager.h"
 #include "cohort/train/objects/testing_objects.h"
+#include "cohort/train/saving/latest_checkpoint.h"
 
 namespace cohort::train {
 namespace {

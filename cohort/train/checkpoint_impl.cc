@@ -118,7 +118,7 @@ std::vector<CheckpointValue> CheckpointRoot::checkpoint_values() {
 }
 
 void CheckpointRoot::share_position() {
-  if (base_ != nullptr) RestorePosition::of(*base_) = RestorePosition::of(*this);
+  if (base_ != nullptr) restore_position(*base_) = restore_position(*this);
 }
 
 bool CheckpointRoot::awaits_children() const {

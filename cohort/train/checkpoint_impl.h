@@ -11,9 +11,10 @@
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/program/process.h"
-#include "cohort/train/checkpoint.h"
+#include "cohort/train/checkpoint_status.h"
 #include "cohort/train/objects/checkpoint_restore.h"
 #include "cohort/train/saving/background_saver.h"
+#include "cohort/train/saving/checkpoint_options.h"
 #include "cohort/train/saving/checkpoint_save.h"
 #include "cohort/train/saving/group_talk.h"
 
@@ -134,21 +135,5 @@ class CheckpointImpl {
   // Last: its end waits for its thread, which uses what is above.
   HomePtr<BackgroundSaver> saver_{new BackgroundSaver};
 };
-
-// Writes like Checkpoint::write and makes the checkpoint the latest of its directory, as Keras's
-// save_weights does.
-std::string write_as_latest(const train::Checkpoint& checkpoint, const std::string& path,
-                            const train::CheckpointOptions& options = {});
-
-struct FoundLatest {
-  std::optional<std::string> path = std::nullopt;
-  std::string problem = "";  // what the log should say; empty: nothing
-};
-// See train::latest_checkpoint.
-FoundLatest look_for_latest(FileSystem& files, const std::string& directory,
-                            const train::LatestOptions& options = {});
-// The same, and says what is wrong.
-std::optional<std::string> find_latest(FileSystem& files, const std::string& directory,
-                                       const train::LatestOptions& options = {});
 
 }  // namespace cohort::internal

@@ -63,7 +63,7 @@ std::shared_ptr<RestoreSession> CheckpointImpl::restore_own(const std::string& p
     session->no_warning();  // the error says it all
     throw;
   }
-  const auto& position = RestorePosition::of(counter);
+  const auto& position = restore_position(counter);
   const bool restored = position != nullptr && position->session == session;
   counter.set_exists(existed || restored);
   root_->share_position();

@@ -6,10 +6,38 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/train/checkpoint_impl.h"
-#include "cohort/train/checkpoint_manager_impl.h"
 #include "cohort/train/saving/checkpoint_directory.h"
+#include "cohort/train/saving/kept_checkpoints.h"
 
 namespace cohort::internal {
+
+// Thread safety: as CheckpointManager.
+class CheckpointManagerImpl {
+ public:
+  // `clock`: seconds since the epoch.
+  CheckpointManagerImpl(train::Checkpoint checkpoint, std::string directory,
+                        train::CheckpointManagerOptions options, std::function<double()> clock);
+
+  std::optional<std::string> save(const train::ManagerSaveOptions& options);
+  std::optional<std::string> restore_or_initialize(const train::RestoreOptions& options);
+
+  const std::string& directory() const { return directory_; }
+  const train::Checkpoint& checkpoint() const { return checkpoint_; }
+  const train::CheckpointManagerOptions& options() const { return options_; }
+  const KeptCheckpoints& kept() const { return *kept_; }
+
+ private:
+  std::optional<std::string> agree_on_latest(const train::RestoreOptions& options);
+  void warn_of_another_writer() const;
+  bool is_due(int64_t step, bool check_interval) const;
+  std::optional<int64_t> step() const;
+
+  const train::Checkpoint checkpoint_;
+  const std::string directory_;
+  const train::CheckpointManagerOptions options_;
+  const std::shared_ptr<KeptCheckpoints> kept_;
+};
+
 namespace {
 
 train::CheckpointManagerOptions checked(train::CheckpointManagerOptions options) {
@@ -163,3 +191,14 @@ std::optional<std::string> CheckpointManager::latest_checkpoint() const {
 std::vector<std::string> CheckpointManager::checkpoints() const { return impl_->kept().paths(); }
 
 }  // namespace cohort::train
+
+namespace cohort::internal {
+
+train::CheckpointManager manager_with_clock(train::Checkpoint checkpoint, std::string directory,
+                                            train::CheckpointManagerOptions options,
+                                            std::function<double()> clock) {
+  return train::CheckpointManager(std::make_shared<CheckpointManagerImpl>(
+      std::move(checkpoint), std::move(directory), std::move(options), std::move(clock)));
+}
+
+}  // namespace cohort::internal

@@ -109,4 +109,11 @@ class COHORT_API CheckpointManager {
 };
 
 }  // namespace train
+
+namespace internal {
+// For tests: a manager whose clock gives the seconds since the epoch.
+train::CheckpointManager manager_with_clock(train::Checkpoint checkpoint, std::string directory,
+                                            train::CheckpointManagerOptions options,
+                                            std::function<double()> clock);
+}  // namespace internal
 }  // namespace cohort

@@ -8,10 +8,9 @@
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_folder.h"
-#include "cohort/train/checkpoint_impl.h"
-#include "cohort/train/checkpoint_manager_impl.h"
 #include "cohort/train/checkpoints_iterator.h"
 #include "cohort/train/objects/testing_objects.h"
+#include "cohort/train/saving/latest_checkpoint.h"
 
 namespace cohort::train {
 namespace {
@@ -24,8 +23,8 @@ struct CheckpointManagerTest : testing::Test {
   CheckpointManager make(CheckpointManagerOptions options) {
     Checkpoint checkpoint({{"a", a}});
     use_file_system(checkpoint, files);
-    return CheckpointManager(std::make_shared<internal::CheckpointManagerImpl>(
-        checkpoint, "dir", std::move(options), [this] { return now; }));
+    return internal::manager_with_clock(checkpoint, "dir", std::move(options),
+                                        [this] { return now; });
   }
   bool on_disk(const std::string& path) { return files.exists(path + ".index"); }
 

@@ -18,6 +18,7 @@
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/objects/testing_objects.h"
 #include "cohort/train/saving/checkpoint_directory.h"
+#include "cohort/train/saving/latest_checkpoint.h"
 #include "cohort/train/testing_checkpoint.h"
 
 namespace cohort::train {

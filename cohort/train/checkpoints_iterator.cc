@@ -7,7 +7,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/threads/bounded_wait.h"
 #include "cohort/train/checkpoint.h"
-#include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/saving/latest_checkpoint.h"
 
 namespace cohort::train {
 

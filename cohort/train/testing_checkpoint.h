@@ -11,6 +11,7 @@
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/saving/latest_checkpoint.h"
 
 namespace cohort::train {
 

@@ -121,7 +121,7 @@ SECTIONS = [
         "cluster/cluster_resolver.h",
         *(f"cluster/resolvers/{name}_cluster_resolver.h" for name in (
             "default", "simple", "tf_config", "torchrun", "mpi", "slurm", "kubernetes", "gce", "union"))]),
-    ("Checkpoints", "train", ["train/checkpoint.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h",
+    ("Checkpoints", "train", ["train/saving/checkpoint_options.h", "train/checkpoint.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h",
         "train/checkpoint_status.h", "train/checkpoints_iterator.h", "train/safetensors/safetensors.h",
         "train/bundle/tensor_slice.h", "train/objects/save_group.h", "train/objects/trackable.h"]),
     ("Summaries", "summary", ["train/summary/summary_writer.h", "train/summary/summary.h"]),

@@ -17,6 +17,7 @@
 #include "cohort/distribute/tasks/testing_preemption.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
+#include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_impl.h"
 
 namespace cohort::distribute {

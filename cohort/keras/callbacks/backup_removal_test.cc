@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager.h"
 #include "cohort/train/objects/testing_objects.h"
+#include "cohort/train/saving/latest_checkpoint.h"
 
 namespace cohort::keras {
 namespace {

@@ -7,7 +7,6 @@
 #include "cohort/keras/callbacks/file_name.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/saving/saved_model.h"
-#include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/saving/checkpoint_directory.h"
 
 namespace cohort::keras::callbacks {

@@ -48,7 +48,7 @@ void ReportedMetrics::appeared(const std::string& name, const keras::metrics::Me
 
 void ReportedMetrics::stop_waiting() {
   if (!awaits_.exchange(false)) return;
-  const auto& position = RestorePosition::of(*this);
+  const auto& position = restore_position(*this);
   if (position != nullptr) position->session->give_up(position->node);
 }
 

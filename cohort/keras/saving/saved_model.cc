@@ -150,7 +150,7 @@ train::Checkpoint weights_checkpoint(const ModelHandle& model) {
 
 std::optional<std::string> why_without_weights(keras::Model& model) {
   const LayerState& state = LayerState::of(model);
-  if (!state.awaits_weights() || RestorePosition::of(model) != nullptr) return std::nullopt;
+  if (!state.awaits_weights() || restore_position(model) != nullptr) return std::nullopt;
   return state.why_no_weights();
 }
 

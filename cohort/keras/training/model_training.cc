@@ -13,7 +13,7 @@
 #include "cohort/keras/training/loop_form.h"
 #include "cohort/keras/training/prediction.h"
 #include "cohort/keras/training/training.h"
-#include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::keras {
 

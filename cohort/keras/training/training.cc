@@ -58,23 +58,23 @@ void Training::compile(const keras::CompileOptions& options, Model& model) {
 
 void Training::keep_optimizer_values(Model& model) {
   waiting_optimizer_ = nullptr;
-  const auto& position = RestorePosition::of(model);
+  const auto& position = restore_position(model);
   if (position == nullptr) return;
   const auto waiting = std::make_shared<WaitingObject>();
   position->session->restore_late(position->node, kOptimizerName, *waiting);
-  if (RestorePosition::of(*waiting) != nullptr) waiting_optimizer_ = waiting;
+  if (restore_position(*waiting) != nullptr) waiting_optimizer_ = waiting;
 }
 
 std::shared_ptr<train::Trackable> Training::waiting_optimizer(Model& model) const {
   if (waiting_optimizer_ == nullptr) return nullptr;
-  const auto& of_model = RestorePosition::of(model);
-  const bool is_latest = of_model->session == RestorePosition::of(*waiting_optimizer_)->session;
+  const auto& of_model = restore_position(model);
+  const bool is_latest = of_model->session == restore_position(*waiting_optimizer_)->session;
   return is_latest ? waiting_optimizer_ : nullptr;
 }
 
 void Training::restore_waiting(const keras::optimizers::Optimizer& optimizer, Model& model) const {
   if (waiting_optimizer(model) == nullptr) return;
-  const RestorePosition& position = *RestorePosition::of(model);
+  const RestorePosition& position = *restore_position(model);
   const std::string file = quoted(position.session->prefix());
   try {
     position.session->restore_late(position.node, kOptimizerName, *optimizer.trackable());

@@ -8,6 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/train/bundle/value_bytes.h"
+#include "cohort/train/objects/pending_value.h"
 #include "cohort/train/objects/restore_source.h"
 #include "cohort/train/objects/saved_graph.h"
 #include "cohort/train/objects/saved_kind.h"
@@ -77,7 +78,7 @@ std::vector<RestoreSession::Match> RestoreSession::match(uint32_t node, Trackabl
   while (!pending.empty()) {
     const auto [id, current] = pending.front();
     pending.pop_front();
-    const auto& position = RestorePosition::of(*current);
+    const auto& position = restore_position(*current);
     if (position != nullptr && position->session.get() == this) continue;  // has its values
     const auto known_node = node_of.find(current);
     const auto known_object = object_of.find(id);
@@ -131,7 +132,7 @@ void RestoreSession::apply(const std::vector<Match>& matches, const RestoreAgree
   consumed_.merge(taken);
   for (size_t i = 0; i < matches.size(); ++i) {
     holders_[matches[i].first] = positions[i];
-    RestorePosition::of(*matches[i].second) = std::move(positions[i]);
+    restore_position(*matches[i].second) = std::move(positions[i]);
   }
   source.commit();
   close_if_consumed();
@@ -189,6 +190,58 @@ void RestoreSession::restore_late(uint32_t parent, std::string_view name, Tracka
   apply(matches, {});
 }
 
+class RestoreSession::Pending final : public PendingValue {
+ public:
+  Pending(std::shared_ptr<RestoreSession> session, uint32_t node)
+      : session_(std::move(session)), node_(node) {}
+
+  Tensor read(const train::TensorSlice& part) const override {
+    const std::lock_guard lock(session_->mutex_);
+    NodeSource source = late_source();
+    source.set_node(saved());
+    const BundleEntry& entry = session_->bundle().entry(value_key(saved()));
+    const std::vector<int64_t>& shape = entry.shape;
+    const DType dtype = dtype_of(entry.type);
+    Tensor value;
+    const auto take = [&](const Tensor& read) { value = read; };
+    if (part.length == shape) {
+      source.read(train::kVariableValue, shape, dtype, take);
+    } else {
+      source.read_slice(train::kVariableValue, shape, part, dtype, take);
+    }
+    source.fill();
+    source.commit();
+    return value;
+  }
+  bool read_elsewhere(std::vector<train::RemoteRead> parts) const override {
+    if (parts.empty()) return true;
+    const std::lock_guard lock(session_->mutex_);
+    NodeSource source = late_source();
+    for (train::RemoteRead& one : parts) one.key = value_key(saved());
+    if (!source.read_by(*parts[0].part->keeper(), parts)) return false;
+    source.commit();
+    return true;
+  }
+  void hand_over(Trackable& object) const override {
+    const std::lock_guard lock(session_->mutex_);
+    auto position =
+        std::make_shared<RestorePosition>(RestorePosition{session_, node_, /*restored=*/true});
+    session_->consumed_.insert(value_key(saved()));
+    session_->holders_[node_] = position;
+    restore_position(object) = std::move(position);
+    session_->close_if_consumed();
+  }
+
+ private:
+  NodeSource late_source() const {
+    return NodeSource(session_->files_, session_->bundle(), /*late=*/true);
+  }
+  const ObjectGraph::Node& saved() const { return session_->graph_.nodes[node_]; }
+
+  const std::shared_ptr<RestoreSession> session_;
+  const uint32_t node_;
+};
+
 std::shared_ptr<PendingValue> RestoreSession::find_pending(uint32_t parent, std::string_view name,
                                                            at::IntArrayRef shape, DType dtype) {
   std::lock_guard lock(mutex_);
@@ -197,52 +250,13 @@ std::shared_ptr<PendingValue> RestoreSession::find_pending(uint32_t parent, std:
   NodeSource source(files_, bundle(), /*late=*/true);
   source.set_node(graph_.nodes[*node]);
   if (!source.has(train::kVariableValue, shape, dtype)) return nullptr;
-  return std::make_shared<PendingValue>(shared_from_this(), *node);
-}
-
-Tensor RestoreSession::read_pending(uint32_t node, const train::TensorSlice& part) {
-  std::lock_guard lock(mutex_);
-  NodeSource source(files_, bundle(), /*late=*/true);
-  source.set_node(graph_.nodes[node]);
-  const BundleEntry& entry = bundle().entry(value_key(graph_.nodes[node]));
-  const std::vector<int64_t>& shape = entry.shape;
-  const DType dtype = dtype_of(entry.type);
-  Tensor value;
-  const auto take = [&](const Tensor& read) { value = read; };
-  if (part.length == shape) {
-    source.read(train::kVariableValue, shape, dtype, take);
-  } else {
-    source.read_slice(train::kVariableValue, shape, part, dtype, take);
-  }
-  source.fill();
-  source.commit();
-  return value;
-}
-
-bool RestoreSession::read_pending_elsewhere(uint32_t node, std::vector<train::RemoteRead> parts) {
-  if (parts.empty()) return true;
-  std::lock_guard lock(mutex_);
-  NodeSource source(files_, bundle(), /*late=*/true);
-  for (train::RemoteRead& one : parts) one.key = value_key(graph_.nodes[node]);
-  if (!source.read_by(*parts[0].part->keeper(), parts)) return false;
-  source.commit();
-  return true;
-}
-
-void RestoreSession::hand_over(uint32_t node, Trackable& object) {
-  std::lock_guard lock(mutex_);
-  auto position = std::make_shared<RestorePosition>(
-      RestorePosition{shared_from_this(), node, /*restored=*/true});
-  consumed_.insert(value_key(graph_.nodes[node]));
-  holders_[node] = position;
-  RestorePosition::of(object) = std::move(position);
-  close_if_consumed();
+  return std::make_shared<Pending>(shared_from_this(), *node);
 }
 
 std::vector<std::string> RestoreSession::objects_without_values(Trackable& root) {
   std::vector<std::string> found;
   const auto has_place = [this](Trackable& object) {
-    const auto& position = RestorePosition::of(object);
+    const auto& position = restore_position(object);
     return position != nullptr && position->session.get() == this;
   };
   std::unordered_set<const Trackable*> seen = {&root};
@@ -251,7 +265,7 @@ std::vector<std::string> RestoreSession::objects_without_values(Trackable& root)
     const auto [path, object] = pending.front();
     pending.pop_front();
     if (object->has_checkpoint_values()) {
-      const bool restored = has_place(*object) && RestorePosition::of(*object)->restored;
+      const bool restored = has_place(*object) && restore_position(*object)->restored;
       if (!restored) found.push_back(path.empty() ? "the root" : path);
     }
     for (const TrackableChild& child : object->checkpoint_children()) {

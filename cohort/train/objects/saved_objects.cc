@@ -60,11 +60,11 @@ std::shared_ptr<train::SaveGroup> SavedObjects::save_group() const {
 
 void SavedObjects::carry_over(const Add& add) {
   for (uint32_t i = 0; i < order_.size(); ++i) {
-    const auto& position = RestorePosition::of(*order_[i]);
+    const auto& position = restore_position(*order_[i]);
     if (position != nullptr) nodes_.emplace(Place(position->session.get(), position->node), i);
   }
   for (uint32_t i = 0; i < order_.size(); ++i) {
-    const auto& position = RestorePosition::of(*order_[i]);
+    const auto& position = restore_position(*order_[i]);
     if (position == nullptr || !order_[i]->awaits_children()) continue;
     carry_children({.node = i,
                     .from = {position->session.get(), position->node},
@@ -78,7 +78,7 @@ void SavedObjects::carry_over(const Add& add) {
 void SavedObjects::carry_children(const Parent& parent, const Add& add) {
   std::set<std::string> present;
   for (const auto& child : graph_.nodes[parent.node].children) present.insert(child.name);
-  RestoreSession& session = *parent.from.first;
+  LateRestore& session = *parent.from.first;
   for (const auto& saved : session.graph().nodes[parent.from.second].children) {
     if (present.count(saved.name) != 0) continue;
     const Place place(&session, saved.node);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/train/objects/checkpoint_restore.h"
+#include "cohort/train/objects/late_restore.h"
 #include "cohort/train/objects/object_graph.h"
 #include "cohort/train/objects/save_group.h"
 #include "cohort/train/objects/trackable.h"
@@ -33,13 +33,13 @@ class SavedObjects {
 
   // A program that was restored and saves before its layers are built, or before the first step
   // has made the optimizer's slots, must not lose them: adds what was restored for children that an
-  // object still awaits, with values as they were saved. Errors: as RestoreSession::read; DataLoss (of
+  // object still awaits, with values as they were saved. Errors: as LateRestore::read; DataLoss (of
   // objects that are nested deeper than any program's).
   void carry_over(const std::function<void(const std::string& key, Leaf value)>& add);
 
  private:
   using Add = std::function<void(const std::string& key, Leaf value)>;
-  using Place = std::pair<RestoreSession*, uint32_t>;
+  using Place = std::pair<LateRestore*, uint32_t>;
 
   // A node of the graph that gets the children of a place.
   struct Parent {

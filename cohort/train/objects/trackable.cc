@@ -4,9 +4,17 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/objects/checkpoint_restore.h"
+#include "cohort/train/objects/late_restore.h"
 #include "cohort/train/objects/pending_value.h"
 #include "cohort/train/objects/remote_values.h"
+
+namespace cohort::internal {
+
+std::shared_ptr<RestorePosition>& restore_position(train::Trackable& object) {
+  return object.position_;
+}
+
+}  // namespace cohort::internal
 
 namespace cohort::train {
 

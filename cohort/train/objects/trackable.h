@@ -34,9 +34,14 @@
 #include "cohort/train/bundle/tensor_slice.h"
 
 namespace cohort {
+namespace train {
+class Trackable;
+}
 namespace internal {
 class PendingValue;
 struct RestorePosition;
+// The object's place in a restored checkpoint; nullptr: it has none.
+std::shared_ptr<RestorePosition>& restore_position(train::Trackable& object);
 }  // namespace internal
 namespace random {
 class RandomGenerator;
@@ -109,8 +114,6 @@ class COHORT_API RestoreSource {
   virtual void on_commit(std::function<void()> action) = 0;
 };
 
-class Trackable;
-
 struct TrackableChild {
   std::string name;
   Trackable* object = nullptr;
@@ -159,8 +162,7 @@ class COHORT_API Trackable {
                                                         at::IntArrayRef shape, DType dtype) const;
 
  private:
-  friend struct internal::RestorePosition;
-  // The object's place in a restored checkpoint; nullptr: none.
+  friend std::shared_ptr<internal::RestorePosition>& internal::restore_position(Trackable& object);
   std::shared_ptr<internal::RestorePosition> position_;
 };
 

@@ -2,7 +2,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/safetensors/safetensors_format.h"
 
 namespace cohort::internal {
 namespace {

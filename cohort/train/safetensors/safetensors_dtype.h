@@ -1,4 +1,4 @@
-// Names in safetensors files: of dtypes, and the one name that no tensor may have.
+// Names in safetensors files: the dtypes, and the one name that no tensor may have.
 #pragma once
 
 #include <string_view>
@@ -8,6 +8,9 @@
 namespace cohort::internal {
 
 inline constexpr const char* kSafetensorsMetadataKey = "__metadata__";
+
+// Whether the format has a name for the type: all but strings and complex128.
+bool safetensors_can_hold(BundleType type);
 
 // "F32". Errors: InvalidArgument (the format has no name for it; `tensor` is named).
 const char* safetensors_dtype(BundleType type, std::string_view tensor);

@@ -37,9 +37,6 @@ struct SafetensorsHeader {
   bool operator==(const SafetensorsHeader&) const = default;
 };
 
-// Whether the format has a name for the type: all but strings and complex128.
-bool safetensors_can_hold(BundleType type);
-
 // Pointers to the tensors of a header, in the order of their places in the file.
 using SafetensorsOrder = std::vector<const std::pair<const std::string, SafetensorsEntry>*>;
 SafetensorsOrder in_file_order(const SafetensorsHeader& header);

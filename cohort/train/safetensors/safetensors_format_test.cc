@@ -1,3 +1,4 @@
+#include "cohort/train/safetensors/safetensors_dtype.h"
 #include "cohort/train/safetensors/safetensors_format.h"
 
 #include <gmock/gmock.h>

@@ -17,6 +17,7 @@
 #include "cohort/train/objects/object_graph.h"
 #include "cohort/train/objects/testing_objects.h"
 #include "cohort/train/saving/group_contribution.h"
+#include "cohort/train/saving/latest_checkpoint.h"
 #include "cohort/train/saving/testing_save_group.h"
 
 namespace cohort::train {
