@@ -24,7 +24,8 @@ what they return. Types stand without `std::`, `const` and `&`. An `Operand` is 
 test run compares this page with the headers (`tests/checks/reference.py --write` makes it anew) and fails where a
 public header or name is missing here.
 """
-# Title, namespace, headers below cohort/ in this order.
+# Title, namespace, headers below cohort/ in this order. Two in one string: a header, and that of its
+# options, which are told where they are taken.
 SECTIONS = [
     ("Layers", "keras::layers", [
         "keras/layers/dense.h", "keras/layers/conv1d.h", "keras/layers/conv2d.h",
@@ -82,7 +83,7 @@ SECTIONS = [
     ("Operations", "cohort", [
         "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
         "ops/clip.h", "ops/indexed_slices.h", "keras/zip.h", "distribute/values/print.h"]),
-    ("Random numbers", "random", ["ops/random_options.h", "ops/random.h"]),
+    ("Random numbers", "random", ["ops/random.h ops/random_options.h"]),
     ("Lookup tables", "lookup", ["ops/lookup/static_hash_table.h", "ops/lookup/initializers.h"]),
     ("Variables, tapes, averages", "cohort", [
         "distribute/variables/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",
@@ -95,8 +96,8 @@ SECTIONS = [
                           "data/sharding/split_batches.h", "data/graph/cardinality.h", "data/ragged_batch.h",
                           "data/iteration/state.h", "data/iter.h"]),
     ("Records and examples", "io", [
-        "data/records/tfrecord_writer.h", "data/records/example_builder.h", "data/files/example_features.h",
-        "data/files/parse_example.h"]),
+        "data/records/tfrecord_writer.h", "data/records/example_builder.h",
+        "data/files/parse_example.h data/files/example_features.h"]),
     ("Strategies", "distribute", [
         "distribute/strategies/strategy.h", "distribute/step/replica_context.h", "distribute/input/distributed_dataset.h",
         "distribute/input/distributed_iterator.h",
@@ -121,7 +122,7 @@ SECTIONS = [
         "cluster/cluster_resolver.h",
         *(f"cluster/resolvers/{name}_cluster_resolver.h" for name in (
             "default", "simple", "tf_config", "torchrun", "mpi", "slurm", "kubernetes", "gce", "union"))]),
-    ("Checkpoints", "train", ["train/saving/checkpoint_options.h", "train/checkpoint.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h",
+    ("Checkpoints", "train", ["train/checkpoint.h train/saving/checkpoint_options.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h",
         "train/checkpoint_status.h", "train/checkpoints_iterator.h", "train/safetensors/safetensors.h",
         "train/bundle/tensor_slice.h", "train/objects/save_group.h", "train/objects/trackable.h"]),
     ("Summaries", "summary", ["train/summary/summary_writer.h", "train/summary/summary.h"]),
@@ -377,13 +378,15 @@ def page(root):
         lines += [f"## {title}", "", f"Namespace `{namespace}`.", ""]
         within = "cohort" if namespace == "cohort" else f"cohort::{namespace}"
         for header in headers:
-            lines += entry((root / "cohort" / header).read_text(), within)
+            texts = [(root / "cohort" / part).read_text() for part in header.split()]
+            lines += entry("\n".join(texts), within)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
 
 
 def left_out(root):
     """Public headers that declare something for programs, and stand in no section."""
-    shown = {f"cohort/{header}" for _, _, headers in SECTIONS for header in headers}
+    shown = {f"cohort/{part}" for _, _, headers in SECTIONS for header in headers
+             for part in header.split()}
     for header in sorted(includes.public_headers(root) - shown):
         for _, members in declarations.public_namespaces((root / header).read_text()):
             if any((declarations.type_name(member.head) and member.body is not None)
