@@ -19,4 +19,11 @@ std::optional<rpc::Role> role_in(const train::ClusterSpec& spec, const TaskId& t
   return std::nullopt;
 }
 
+TaskId coordinating_task(const train::ClusterSpec& spec) {
+  for (const char* job : {kChief, kWorker}) {
+    if (spec.has_job(job)) return {job, spec.task_indices(job).front()};
+  }
+  return spec.tasks().front();
+}
+
 }  // namespace cohort::internal

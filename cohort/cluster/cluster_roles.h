@@ -1,4 +1,4 @@
-// Which role a task has in a cluster.
+// Which roles the tasks of a cluster have.
 #pragma once
 
 #include <optional>
@@ -15,5 +15,8 @@ inline constexpr char kOperatorJob[] = "operator";
 // Nothing for who has no business in the cluster. A chief coordinates where there are ps tasks, and
 // trains along where there are none. A coordinator and an evaluator need not be in the spec.
 std::optional<rpc::Role> role_in(const train::ClusterSpec& spec, const TaskId& task);
+
+// The task that runs the coordination service: the chief, else the first worker, else the first task.
+TaskId coordinating_task(const train::ClusterSpec& spec);
 
 }  // namespace cohort::internal

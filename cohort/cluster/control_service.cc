@@ -1,7 +1,7 @@
 #include "cohort/cluster/control_service.h"
 
+#include "cohort/cluster/cluster_roles.h"
 #include "cohort/cluster/rpc/service.h"
-#include "cohort/cluster/server_membership.h"
 #include "cohort/cluster/where_reply.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"

@@ -1,6 +1,7 @@
 // What a service may use of the server that hosts it.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -39,6 +40,10 @@ class ServerContext {
   // Errors: FailedPrecondition (its address is not known yet), Cancelled (the server has stopped).
   virtual std::shared_ptr<rpc::Channel> channel(const TaskId& task) = 0;
   virtual void set_fence(std::shared_ptr<const rpc::Fence> fence) = 0;
+
+  // Whether the server with this incarnation is one of this process, which the calling thread has
+  // made and nobody has asked to end: so it will not end while that thread waits.
+  virtual bool is_left_to_this_thread(uint64_t incarnation) const = 0;
 
   // Lets join() stop the server and return; with an error, throw it.
   virtual void request_stop(const std::string& reason) = 0;

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,10 +20,9 @@
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/same_host/host_server.h"
 #include "cohort/cluster/security/insecure_warning.h"
-#include "cohort/cluster/server.h"
 #include "cohort/cluster/server_context.h"
 #include "cohort/cluster/server_membership.h"
-#include "cohort/cluster/server_registry.h"
+#include "cohort/cluster/server_options.h"
 #include "cohort/cluster/signal_watch.h"
 #include "cohort/core/host/unique_fd.h"
 #include "cohort/core/program/process.h"
@@ -40,6 +40,23 @@ ServerPlace place_of(const train::ClusterSpec& spec, const distribute::ServerOpt
 ServerPlace place_of(const distribute::cluster_resolver::ClusterResolver& resolver,
                      const distribute::ServerOptions& options);
 
+class ServerCore;
+
+// A server is one of this process as long as this lives. What is attached to servers is attached to it
+// first.
+class RegisteredServer {
+ public:
+  // Errors: those of what is attached.
+  explicit RegisteredServer(ServerCore& server);
+  // Waits for who uses the server (with_server).
+  ~RegisteredServer();
+  RegisteredServer(const RegisteredServer&) = delete;
+  RegisteredServer& operator=(const RegisteredServer&) = delete;
+
+ private:
+  ServerCore& server_;
+};
+
 // Thread safety: any thread. Not destroyed in a child of fork (HomePtr), which would end its parent's server.
 class ServerCore : public ServerContext {
  public:
@@ -54,7 +71,7 @@ class ServerCore : public ServerContext {
   void keep(std::shared_ptr<Part> part) {
     parts_[typeid(Part)] = std::move(part);
   }
-  // nullptr: there is none. While the server is being attached to (server_registry.h).
+  // nullptr: there is none. While the server is being attached to (attach_to_servers).
   template <class Part>
   Part* kept() const {
     const auto found = parts_.find(typeid(Part));
@@ -71,7 +88,6 @@ class ServerCore : public ServerContext {
   bool is_stopping() const;
   // With what it was asked for; nullptr: with none.
   std::exception_ptr stop_error() const;
-  std::thread::id maker() const { return maker_; }
 
   const TaskId& task() const override { return task_; }
   const std::string& address() const override { return address_; }
@@ -86,6 +102,7 @@ class ServerCore : public ServerContext {
   void set_fence(std::shared_ptr<const rpc::Fence> fence) override {
     dispatcher_.set_fence(std::move(fence));
   }
+  bool is_left_to_this_thread(uint64_t incarnation) const override;
   void request_stop(const std::string& reason) override;
   void request_stop(std::exception_ptr error) override;
 
@@ -124,5 +141,21 @@ class ServerCore : public ServerContext {
   // The last member: nobody finds a server whose parts end, nor one whose construction has failed.
   std::optional<RegisteredServer> registered_;
 };
+
+// For layers above that add services to the servers of this process: a strategy may be made before
+// its task's server or, in an in-process cluster, after.
+
+// Calls `attach` for every server that runs in this process, and for each one that starts later, as
+// long as the result and `owner` live. `owner` does not end while `attach` runs: if that had its last
+// reference, it ends when it may call these functions again. `attach` must not make servers, nor call
+// these functions.
+// Thread safety: any thread.
+[[nodiscard]] std::shared_ptr<void> attach_to_servers(std::weak_ptr<void> owner,
+                                                      std::function<void(ServerCore&)> attach);
+
+// Calls `use` with this process's server of this task of the cluster, which cannot end meanwhile;
+// returns whether there is one. Several clusters of one process have tasks of the same name.
+bool with_server(const train::ClusterSpec& cluster, const TaskId& task,
+                 const std::function<void(ServerCore&)>& use);
 
 }  // namespace cohort::internal

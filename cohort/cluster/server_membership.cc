@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cohort/cluster/address.h"
+#include "cohort/cluster/cluster_roles.h"
 #include "cohort/cluster/known_jobs.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/threads/bounded_wait.h"
@@ -70,13 +70,6 @@ membership::HeartbeatSettings heartbeat_of(const train::ClusterSpec& spec,
   return {.interval = bounded_wait(options.heartbeat_interval),
           .dead_after = bounded_wait(options.heartbeat_timeout),
           .reconnect_grace = bounded_wait(grace)};
-}
-
-TaskId coordinating_task(const train::ClusterSpec& spec) {
-  for (const char* job : {kChief, kWorker}) {
-    if (spec.has_job(job)) return {job, spec.task_indices(job).front()};
-  }
-  return spec.tasks().front();
 }
 
 ServerMembership::ServerMembership(ServerContext& context, const distribute::ServerOptions& options)
@@ -145,7 +138,7 @@ void ServerMembership::stop(const std::string& where) {
 bool ServerMembership::others_are_alive() const {
   for (const Member& member : service_->status().members) {
     const bool is_other = member.task != context_.task() && member.state == TaskState::kAlive;
-    if (is_other && !is_left_to_this_thread(member.incarnation)) return true;
+    if (is_other && !context_.is_left_to_this_thread(member.incarnation)) return true;
   }
   return false;
 }

@@ -17,13 +17,10 @@
 #include "cohort/cluster/membership/coordination_service.h"
 #include "cohort/cluster/rpc/fence.h"
 #include "cohort/cluster/rpc/system_clock.h"
-#include "cohort/cluster/server.h"
 #include "cohort/cluster/server_context.h"
+#include "cohort/cluster/server_options.h"
 
 namespace cohort::internal {
-
-// The task that runs the coordination service: the chief, else the first worker, else the first task.
-TaskId coordinating_task(const train::ClusterSpec& spec);
 
 // How soon a silent task of this cluster counts as lost.
 membership::HeartbeatSettings heartbeat_of(const train::ClusterSpec& spec,

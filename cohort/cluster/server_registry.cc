@@ -1,5 +1,4 @@
-#include "cohort/cluster/server_registry.h"
-
+// The servers of this process.
 #include <algorithm>
 #include <list>
 #include <mutex>
@@ -59,12 +58,12 @@ bool with_server(const train::ClusterSpec& cluster, const TaskId& task,
   return false;
 }
 
-bool is_left_to_this_thread(uint64_t incarnation) {
+bool ServerCore::is_left_to_this_thread(uint64_t incarnation) const {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   return std::any_of(all.servers.begin(), all.servers.end(), [&](const ServerCore* server) {
     return server->identity()->incarnation() == incarnation &&
-           server->maker() == std::this_thread::get_id() && !server->is_stopping();
+           server->maker_ == std::this_thread::get_id() && !server->is_stopping();
   });
 }
 

@@ -10,7 +10,6 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/testing_sockets.h"
 #include "cohort/core/host/unique_fd.h"
 #include "cohort/core/testing_errors.h"

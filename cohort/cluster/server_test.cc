@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cohort/cluster/server_core.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/testing_sockets.h"
 #include "cohort/core/testing_errors.h"
 

@@ -15,7 +15,7 @@
 
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
 #include "cohort/cluster/server.h"
-#include "cohort/cluster/server_registry.h"
+#include "cohort/cluster/server_core.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/lookup/static_hash_table.h"

@@ -115,7 +115,7 @@ SECTIONS = [
     ("The coordinator", "distribute::coordinator", [
         "parameter_server/coordinator/cluster_coordinator.h", "cluster/rpc/coordinator_errors.h"]),
     ("Clusters", "distribute", [
-        "cluster/server.h", "cluster/coordination.h", "distribute/step/named_functions.h",
+        "cluster/server.h cluster/server_options.h", "cluster/coordination.h", "distribute/step/named_functions.h",
         "cluster/security/credentials.h", "cluster/rpc/error_detail.h", "cluster/cluster_spec.h",
         "distribute/tasks/preemption_checkpoint_handler.h", "distribute/tasks/termination_config.h"]),
     ("Resolvers", "distribute::cluster_resolver", [

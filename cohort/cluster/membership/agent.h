@@ -23,54 +23,13 @@
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/membership/agent_options.h"
 #include "cohort/cluster/membership/messages.h"
 #include "cohort/cluster/rpc/channel.h"
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/service.h"
 
 namespace cohort::internal::membership {
-
-using ViewPtr = std::shared_ptr<const View>;
-
-// What a task does when it has lost the coordination service.
-enum class OnServiceLost {
-  kFail,  // workers in step: nothing can go on
-  kWait,  // ps tasks: their variables outlive the coordinator, for the time of a lease
-};
-
-struct AgentOptions {
-  TaskId task;
-  uint64_t incarnation = 0;       // of this process: random, not 0
-  std::string address = {};       // where it listens, as others reach it
-  std::string cluster_spec = {};  // printed; equal in all tasks
-  std::vector<Section> program = {};
-  // The term of the group that this process was in before, and has left; 0: none.
-  int64_t term_seen = 0;
-  int64_t generation_seen = 0;
-
-  Duration start_timeout = std::chrono::minutes(10);
-  OnServiceLost on_service_lost = OnServiceLost::kFail;
-  Duration lease = std::chrono::minutes(1);  // kWait: beyond the time after which it is lost
-  // The settings until the service has told its own.
-  HeartbeatSettings heartbeat = kDefaultHeartbeat;
-  // The pause between attempts to register: from the first to the longest, doubled each time, less
-  // up to half of it by chance.
-  Duration first_retry = std::chrono::milliseconds(50);
-  Duration longest_retry = std::chrono::seconds(2);
-
-  // The generation in which this task acts from now on (0: none), with the new view (null where
-  // it leaves its group). Under the agent's lock, before anybody who waits learns of it: it must not
-  // call the agent, nor throw.
-  std::function<void(int64_t generation, const ViewPtr& view)> on_generation =
-      [](int64_t, const ViewPtr&) {};
-  // An Unavailable for each task of the group that is lost, what other tasks report, and what ends
-  // this agent (the service lost, fenced, refused, the group failed). One call at a time, in order;
-  // calls may come from any thread, and not after stop().
-  std::function<void(std::exception_ptr)> on_error = [](std::exception_ptr) {};
-  // Each new view, with what has happened since the last. As on_error, before it.
-  std::function<void(const ViewPtr&)> on_change = [](const ViewPtr&) {};
-  std::function<void(const std::string&)> log = [](const std::string&) {};
-};
 
 struct BarrierOptions {
   std::vector<TaskId> tasks = {};  // none: all of the group that are alive

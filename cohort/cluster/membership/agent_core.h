@@ -15,8 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "cohort/cluster/membership/agent.h"
+#include "cohort/cluster/membership/agent_options.h"
 #include "cohort/cluster/membership/serial_calls.h"
+#include "cohort/cluster/rpc/channel.h"
+#include "cohort/cluster/rpc/clock.h"
+#include "cohort/cluster/rpc/service.h"
 #include "cohort/core/function_ref.h"
 
 namespace cohort::internal::membership {

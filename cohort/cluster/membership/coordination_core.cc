@@ -11,7 +11,7 @@
 namespace cohort::internal::membership {
 namespace {
 
-using Method = CoordinationService;
+using Method = CoordinationMethod;
 
 constexpr size_t kMostReplacements = 4;
 

@@ -10,7 +10,7 @@
 
 #include "cohort/cluster/membership/answered_requests.h"
 #include "cohort/cluster/membership/barriers.h"
-#include "cohort/cluster/membership/coordination_service.h"
+#include "cohort/cluster/membership/coordination_options.h"
 #include "cohort/cluster/membership/program.h"
 #include "cohort/cluster/membership/roster.h"
 #include "cohort/cluster/membership/store.h"

@@ -9,38 +9,17 @@
 // docs/membership.md says what a person sees for each fault.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cohort/cluster/membership/coordination_options.h"
 #include "cohort/cluster/membership/messages.h"
-#include "cohort/cluster/membership/roster.h"
-#include "cohort/cluster/membership/store.h"
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/service.h"
 
 namespace cohort::internal::membership {
-
-struct CoordinationOptions {
-  uint64_t incarnation = 0;  // of this service: random, not 0
-  TaskId self;               // the task that it runs in
-  RosterOptions roster;
-  std::string cluster_spec;      // printed; every task's must be equal
-  std::vector<Section> program;  // of this task: what others' are compared with
-  // The group fails if it is not complete by then.
-  Duration start_timeout = std::chrono::minutes(10);
-  // How often the log says who is missing.
-  Duration report_missing_every = std::chrono::seconds(10);
-  StoreLimits store;
-  std::function<void(const std::string&)> log = [](const std::string&) {};
-  // Lines for those who look for a fault.
-  std::function<void(const std::string&)> detail = [](const std::string&) {};
-  // After each new version of status(). On any thread, with no lock held.
-  std::function<void()> on_change = [] {};
-};
 
 class CoordinationCore;
 
@@ -49,23 +28,8 @@ class CoordinationCore;
 class CoordinationService final : public rpc::Service {
  public:
   // Numbers of methods().
-  enum Method : size_t {
-    kRegister,
-    kHeartbeat,
-    kWatch,
-    kAttend,
-    kLeave,
-    kReport,
-    kDeclare,
-    kBarrier,
-    kGet,
-    kSet,
-    kAdd,
-    kCompareAndSet,
-    kRemove,
-    kList,
-    kStatus,
-  };
+  using Method = CoordinationMethod::Number;
+  using enum CoordinationMethod::Number;
 
   CoordinationService(rpc::Clock& clock, CoordinationOptions options);
   ~CoordinationService() override;

@@ -9,14 +9,14 @@ CoordinationCore::Reply CoordinationCore::use_store(size_t method, const Session
                                                     CallPtr& call, const Gone& gone, Outbox& out) {
   const StoreRequest request = StoreRequest::decode(body_of(call->request()));
   switch (method) {
-    case CoordinationService::kGet:
+    case CoordinationMethod::kGet:
       return get(session, request, call, gone);
-    case CoordinationService::kList:
+    case CoordinationMethod::kList:
       return store_.list(request.key, request.after).encode();
-    case CoordinationService::kSet:
-    case CoordinationService::kAdd:
-    case CoordinationService::kCompareAndSet:
-    case CoordinationService::kRemove:
+    case CoordinationMethod::kSet:
+    case CoordinationMethod::kAdd:
+    case CoordinationMethod::kCompareAndSet:
+    case CoordinationMethod::kRemove:
       return change_store(method, session, request, out);
     default:
       throw UnimplementedError(str("membership has no method ", method));
@@ -50,18 +50,18 @@ std::string CoordinationCore::change_store(size_t method, const Session& session
   roster_.check_generation(session, request.generation);
   StoreReply reply;
   switch (method) {
-    case CoordinationService::kAdd:
+    case CoordinationMethod::kAdd:
       reply.number = store_.add(session, request);
       reply.done = true;
       break;
-    case CoordinationService::kCompareAndSet:
+    case CoordinationMethod::kCompareAndSet:
       reply.done = store_.compare_and_set(session, request);
       if (const std::string* value = store_.get(request.key); !reply.done && value != nullptr) {
         reply.value = *value;
         reply.has_value = true;
       }
       break;
-    case CoordinationService::kRemove:
+    case CoordinationMethod::kRemove:
       reply.done = store_.remove(request.key);
       break;
     default:

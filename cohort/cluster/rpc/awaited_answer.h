@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cohort/cluster/rpc/channel.h"
+#include "cohort/cluster/rpc/message.h"
 
 namespace cohort::internal::rpc {
 

@@ -27,12 +27,6 @@ struct CallOptions {
   bool same_host = false;
 };
 
-// `error` is set, or `reply` counts.
-struct CallResult {
-  std::exception_ptr error;
-  Message reply;
-};
-
 // Errors of a call: those that the service answered with (the same class, text and task);
 // DeadlineExceeded, Unavailable (the peer is lost or was never reached; names it and its address),
 // Unauthenticated, PermissionDenied, ResourceExhausted (too large), Cancelled (the channel closed).

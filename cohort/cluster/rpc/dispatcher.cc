@@ -85,20 +85,26 @@ std::vector<MethodEntry> Dispatcher::table() const {
   return rows;
 }
 
+std::shared_ptr<Session> Dispatcher::make_session(const Peer& peer,
+                                                  std::chrono::steady_clock::time_point deadline,
+                                                  AnswerFn answer) {
+  CallRules& rules = *this;
+  return std::make_shared<Session>(rules, load_, peer, deadline, std::move(answer));
+}
+
 std::shared_ptr<Session> Dispatcher::begin(std::string_view method, const Peer& peer,
                                            std::chrono::steady_clock::time_point deadline,
                                            AnswerFn answer) {
-  auto session = std::make_shared<Session>(*this, peer, deadline, std::move(answer));
+  auto session = make_session(peer, deadline, std::move(answer));
   session->begin(method);
   return session;
 }
 
 std::shared_ptr<Session> Dispatcher::refuse(std::string_view method, const Peer& peer,
                                             const std::exception_ptr& error, AnswerFn answer) {
-  auto session = std::make_shared<Session>(
-      *this, peer, std::chrono::steady_clock::time_point::max(), std::move(answer));
-  session->method_ = method.substr(0, kMostNameBytes);
-  session->answer(error);
+  auto session =
+      make_session(peer, std::chrono::steady_clock::time_point::max(), std::move(answer));
+  session->refuse(method.substr(0, kMostNameBytes), error);
   return session;
 }
 

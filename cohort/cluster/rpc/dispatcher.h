@@ -40,19 +40,11 @@ struct DispatcherOptions {
   size_t max_calls = 10'000;
 };
 
-// One row of the table of who may call what.
-struct MethodEntry {
-  std::string name;  // "membership/register"
-  std::shared_ptr<Service> service;
-  size_t index = 0;
-  MethodSpec spec;
-};
-
 // Thread safety: any thread.
-class Dispatcher {
+class Dispatcher final : private CallRules {
  public:
   explicit Dispatcher(DispatcherOptions options);
-  ~Dispatcher();
+  ~Dispatcher() override;
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
@@ -77,23 +69,22 @@ class Dispatcher {
   // too.
   void stop();
 
-  const TaskId& self() const { return options_.self; }
+  const TaskId& self() const override { return options_.self; }
   size_t calls_under_way() const { return load_->calls.load(std::memory_order_relaxed); }
 
  private:
-  friend class Session;
-
-  std::shared_ptr<const MethodEntry> find(std::string_view method) const;
-  // Who calls, if it may call `entry`. Errors: Unauthenticated, PermissionDenied, Aborted.
-  Caller admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const;
-  // Errors: those of Fence::check.
-  void check_fence(const MethodEntry& entry, const Caller& caller) const;
-  // Counts bulk bytes that a session is going to hold.
-  void reserve(size_t bytes);
-  void reserve_header(size_t bytes);
+  const std::string& name() const override { return name_; }
+  std::shared_ptr<const MethodEntry> find(std::string_view method) const override;
+  Caller admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const override;
+  void check_fence(const MethodEntry& entry, const Caller& caller) const override;
+  void reserve(size_t bytes) override;
+  void reserve_header(size_t bytes) override;
+  std::shared_ptr<Session> make_session(const Peer& peer,
+                                        std::chrono::steady_clock::time_point deadline,
+                                        AnswerFn answer);
 
   const DispatcherOptions options_;
-  const std::string name_;  // of the task that it serves, for texts
+  const std::string name_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Service>, std::less<>> services_;
   std::map<std::string, std::shared_ptr<const MethodEntry>, std::less<>> methods_;

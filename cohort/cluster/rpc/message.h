@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,12 @@ struct Message {
     for (const Bytes& bytes : bulk) sum += bytes.size;
     return sum;
   }
+};
+
+// How a call ended: `error` is set, or `reply` counts.
+struct CallResult {
+  std::exception_ptr error;
+  Message reply;
 };
 
 }  // namespace cohort::internal::rpc

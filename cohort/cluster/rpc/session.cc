@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/program/task.h"
@@ -37,11 +36,11 @@ class Session::Kept : public Call {
   const std::shared_ptr<Session> session_;
 };
 
-Session::Session(Dispatcher& dispatcher, Peer peer, std::chrono::steady_clock::time_point deadline,
-                 AnswerFn answer)
-    : dispatcher_(dispatcher),
-      load_(dispatcher.load_),
-      server_(dispatcher.name_),
+Session::Session(CallRules& rules, std::shared_ptr<Load> load, Peer peer,
+                 std::chrono::steady_clock::time_point deadline, AnswerFn answer)
+    : rules_(rules),
+      load_(std::move(load)),
+      server_(rules.name()),
       peer_(std::move(peer)),
       deadline_(deadline),
       answer_(std::move(answer)) {
@@ -56,7 +55,7 @@ Session::~Session() {
 
 void Session::begin(std::string_view method) noexcept {
   try {
-    entry_ = dispatcher_.find(method);
+    entry_ = rules_.find(method);
     method_ = entry_->name;
     if (deadline_ == std::chrono::steady_clock::time_point::max()) {
       throw InvalidArgumentError(str("a call of ", method_, " from ", peer_.address,
@@ -73,6 +72,11 @@ void Session::begin(std::string_view method) noexcept {
   }
 }
 
+void Session::refuse(std::string_view method, const std::exception_ptr& error) noexcept {
+  method_ = method;
+  answer(error);
+}
+
 MessageReader::HeaderLimits Session::header_limits() {
   // Who calls: a job's name, which no task has longer, and five numbers.
   constexpr size_t kClaimBytes = 1024;
@@ -82,19 +86,19 @@ MessageReader::HeaderLimits Session::header_limits() {
   return {.bytes = spec.max_control_bytes + kClaimBytes + num_bulks * kMostVarintBytes,
           .num_bulks = num_bulks,
           .reserve = [this](size_t bytes) {
-            dispatcher_.reserve_header(bytes);
+            rules_.reserve_header(bytes);
             reserved_header_bytes_ = bytes;
           }};
 }
 
 void Session::admit(const Header& header) {
-  caller_ = dispatcher_.admit(*entry_, peer_, header.claim);
+  caller_ = rules_.admit(*entry_, peer_, header.claim);
   size_t bytes = 0;
   for (const uint64_t size : header.bulk_sizes) {
     if (size > entry_->spec.max_bulk_bytes - bytes) return;  // which the reader refuses
     bytes += size;
   }
-  dispatcher_.reserve(bytes);
+  rules_.reserve(bytes);
   reserved_bytes_ = bytes;
 }
 
@@ -130,7 +134,7 @@ void Session::end_of_request() noexcept {
   }
   try {
     // Once more: bulk may take long to come, and the cluster has gone on meanwhile.
-    dispatcher_.check_fence(*entry_, caller_);
+    rules_.check_fence(*entry_, caller_);
   } catch (...) {
     return answer(std::current_exception());
   }
@@ -153,7 +157,7 @@ void Session::dispatch() noexcept {
   }
   std::exception_ptr error;
   try {
-    const ScopedTask as_server(Task::named(dispatcher_.self().job, dispatcher_.self().index));
+    const ScopedTask as_server(Task::named(rules_.self().job, rules_.self().index));
     entry_->service->handle(entry_->index, std::make_unique<Kept>(shared_from_this()));
   } catch (...) {
     error = std::current_exception();

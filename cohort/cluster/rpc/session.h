@@ -19,9 +19,6 @@
 
 namespace cohort::internal::rpc {
 
-class Dispatcher;
-struct MethodEntry;
-
 // What a transport knows of a connection's other end.
 struct Peer {
   std::string address;  // for texts
@@ -38,19 +35,52 @@ struct Load {
   std::atomic<size_t> calls{0};
 };
 
+// One row of the table of who may call what.
+struct MethodEntry {
+  std::string name;  // "membership/register"
+  std::shared_ptr<Service> service;
+  size_t index = 0;
+  MethodSpec spec;
+};
+
+// What a session asks of the server that it belongs to. Thread safety: any thread.
+class CallRules {
+ public:
+  virtual ~CallRules() = default;
+
+  // The task that it serves, and its name for texts.
+  virtual const TaskId& self() const = 0;
+  virtual const std::string& name() const = 0;
+
+  // Errors: NotFound, ResourceExhausted (too many calls), Cancelled (the server has stopped).
+  virtual std::shared_ptr<const MethodEntry> find(std::string_view method) const = 0;
+  // Who calls, if it may call `entry`. Errors: Unauthenticated, PermissionDenied, Aborted.
+  virtual Caller admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const = 0;
+  // Errors: those of Fence::check.
+  virtual void check_fence(const MethodEntry& entry, const Caller& caller) const = 0;
+  // Counts bytes that a session is going to hold: bulk, and what stands before it.
+  // Errors: ResourceExhausted.
+  virtual void reserve(size_t bytes) = 0;
+  virtual void reserve_header(size_t bytes) = 0;
+};
+
 // Sends an answer.
 using AnswerFn = std::function<void(MessageWriter answer)>;
 
-// Thread safety: append, filled and those that end a request come from one thread at a time, cancel from any. None of
-// them throws; what is wrong with a request becomes its answer.
+// Thread safety: begin, append, filled and those that end a request come from one thread at a time,
+// cancel from any. None of them throws; what is wrong with a request becomes its answer.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // A dispatcher makes them; it lives until their requests have come.
-  Session(Dispatcher& dispatcher, Peer peer, std::chrono::steady_clock::time_point deadline,
-          AnswerFn answer);
+  // `rules` lives until the request has come.
+  Session(CallRules& rules, std::shared_ptr<Load> load, Peer peer,
+          std::chrono::steady_clock::time_point deadline, AnswerFn answer);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  // Once, first of all: the call is one of `method`; or it is refused with `error`.
+  void begin(std::string_view method) noexcept;
+  void refuse(std::string_view method, const std::exception_ptr& error) noexcept;
 
   void append(std::string_view bytes) noexcept;
   // As MessageReader's, for transports that can receive there.
@@ -67,10 +97,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool cancel() noexcept;
 
  private:
-  friend class Dispatcher;
   class Kept;  // the Call that a service holds
 
-  void begin(std::string_view method) noexcept;
   MessageReader::HeaderLimits header_limits();
   void admit(const Header& header);
   void dispatch() noexcept;
@@ -80,7 +108,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // The service let go of the call without an answer.
   void dropped() noexcept;
 
-  Dispatcher& dispatcher_;
+  CallRules& rules_;
   const std::shared_ptr<Load> load_;
   const std::string server_;  // the task that answers
   const Peer peer_;

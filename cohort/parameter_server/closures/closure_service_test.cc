@@ -10,7 +10,6 @@
 #include <string>
 
 #include "cohort/cluster/server_core.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"

@@ -1,7 +1,6 @@
 #include "cohort/parameter_server/closures/figure_reporter.h"
 
 #include "cohort/cluster/server_core.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
