@@ -6,10 +6,19 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/profiler/session.h"
 
 namespace cohort::internal {
 
 using profiler::Phase;
+
+std::optional<uint64_t> start_background_profile() {
+  return begin_session({}, SessionKind::kBackground);
+}
+
+std::optional<profiler::Profile> stop_background_profile(uint64_t session) {
+  return end_session(SessionKind::kBackground, session);
+}
 
 std::string time_shares(const profiler::Profile& profile) {
   int computing = 0;

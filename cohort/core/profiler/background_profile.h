@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cohort/core/profiler/profiler.h"
+#include "cohort/core/profiler/profile.h"
 
 namespace cohort::internal {
 

@@ -1,11 +1,11 @@
-// How code says in which phase of a step the calling thread is.
+// How code says in which phase of a step the calling thread is. session.cc keeps the records.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <string>
 
-#include "cohort/core/profiler/profiler.h"
+#include "cohort/core/profiler/profile.h"
 
 namespace cohort::internal {
 

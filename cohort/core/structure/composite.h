@@ -6,15 +6,8 @@
 //   {'$coo'}                     a sparse tensor in libtorch's COO layout (sparse_tensor.h)
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
-
-#include "cohort/core/export.h"
-#include "cohort/core/structure/spec.h"
-#include "cohort/core/structure/structure.h"
 
 namespace cohort::internal {
 
@@ -46,10 +39,6 @@ bool holds_leaf(const Tree& tree) {
   const Composite kind = composite_kind(tree);
   return kind == Composite::kRaggedRow || kind == Composite::kSparse;
 }
-
-// What keeps a structure of kind kRagged from being a RaggedTensor; nullopt if nothing does. Splits
-// between the first and the last are not looked at.
-std::optional<std::string> ragged_problem(const Structure& ragged);
 
 // Whether there is one in the tree.
 template <class Tree>

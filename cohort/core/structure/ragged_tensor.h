@@ -10,6 +10,8 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "cohort/core/export.h"
@@ -74,5 +76,11 @@ COHORT_API std::ostream& operator<<(std::ostream& out, const RaggedTensor& tenso
 // COO tensor. Datasets make it of COO tensors that they are given.
 // Errors: InvalidArgument (another layout).
 COHORT_API Structure sparse_structure(const Tensor& coo);
+
+namespace internal {
+// What keeps a structure of kind Composite::kRagged from being a RaggedTensor; nullopt if nothing
+// does. Splits between the first and the last are not looked at.
+std::optional<std::string> ragged_problem(const Structure& ragged);
+}  // namespace internal
 
 }  // namespace cohort

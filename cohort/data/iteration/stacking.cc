@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/spec.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/iteration/leaf_rows.h"
