@@ -10,13 +10,13 @@
 #include "cohort/cluster/address.h"
 #include "cohort/cluster/cluster_check.h"
 #include "cohort/cluster/cluster_roles.h"
+#include "cohort/cluster/control_service.h"
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/membership/limits.h"
 #include "cohort/cluster/membership/prometheus_text.h"
 #include "cohort/cluster/membership/settings.h"
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/rpc/refused_connections.h"
-#include "cohort/cluster/server_services.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
@@ -175,9 +175,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   address_ = listener->address();
   UniqueFd metrics = metrics_listener(options);
   advertised_address_ = advertised_address_of(place, address_);
-  for (const MakeService make : server_services()) {
-    if (auto service = make(*this)) add(std::move(service));
-  }
+  add(make_control_service(*this));
   membership_ = std::make_shared<ServerMembership>(*this, options);
   if (auto service = membership_->service()) add(std::move(service));
   set_fence(membership_);
