@@ -1,4 +1,4 @@
-// Which roles the tasks of a cluster have.
+// Which role a task has in a cluster.
 #pragma once
 
 #include <optional>

@@ -9,7 +9,7 @@
 namespace cohort::distribute {
 
 struct ServerOptions {
-  // Which task of the cluster spec this is; a resolver says it itself.
+  // The task of the cluster spec that this is; a resolver says it itself.
   std::string job_name = "";
   int task_index = 0;
   // Empty: those that the environment names (Credentials::from_environment).
@@ -31,9 +31,9 @@ struct ServerOptions {
   // coordinating task's settings hold for all.
   std::chrono::milliseconds heartbeat_interval = std::chrono::seconds(5);
   std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
-  // How long a task whose connection to the coordinating one broke may take to come back before it is
-  // lost. 0: 30 ms where all tasks are on one host by their addresses, else 300 ms, in which several
-  // TLS connections can be tried over a network.
+  // How long a task whose connection to the coordinating one broke may take to come back before it
+  // is lost. 0: 30 ms where all tasks are on one host by their addresses, else 300 ms, in which
+  // several TLS connections can be tried over a network.
   std::chrono::milliseconds reconnect_grace{0};
   // How long a ps task keeps its variables after it has lost the coordinating task.
   std::chrono::milliseconds ps_lease = std::chrono::minutes(1);

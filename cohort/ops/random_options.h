@@ -1,4 +1,4 @@
-// Which numbers are drawn of a random::RandomGenerator, and where it stands.
+// The options of random draws, and the state of a stream of random numbers.
 #pragma once
 
 #include <cstdint>

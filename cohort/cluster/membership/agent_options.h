@@ -44,8 +44,8 @@ struct AgentOptions {
   Duration first_retry = std::chrono::milliseconds(50);
   Duration longest_retry = std::chrono::seconds(2);
 
-  // The generation in which this task acts from now on (0: none), with the new view (null where
-  // it leaves its group). Under the agent's lock, before anybody who waits learns of it: it must not
+  // The generation in which this task acts from now on (0: none), with the new view (null where it
+  // leaves its group). Under the agent's lock, before anybody who waits learns of it: it must not
   // call the agent, nor throw.
   std::function<void(int64_t generation, const ViewPtr& view)> on_generation =
       [](int64_t, const ViewPtr&) {};

@@ -54,7 +54,7 @@ class CallRules {
 
   // Errors: NotFound, ResourceExhausted (too many calls), Cancelled (the server has stopped).
   virtual std::shared_ptr<const MethodEntry> find(std::string_view method) const = 0;
-  // Who calls, if it may call `entry`. Errors: Unauthenticated, PermissionDenied, Aborted.
+  // The caller, if it may call `entry`. Errors: Unauthenticated, PermissionDenied, Aborted.
   virtual Caller admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const = 0;
   // Errors: those of Fence::check.
   virtual void check_fence(const MethodEntry& entry, const Caller& caller) const = 0;
