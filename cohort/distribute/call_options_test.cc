@@ -13,7 +13,7 @@
 #include "cohort/collective/limited_communicator.h"
 #include "cohort/collective/testing_forwarding_communicator.h"
 #include "cohort/collective/testing_members.h"
-#include "cohort/distribute/step/communication_scope.h"
+#include "cohort/distribute/core/communication_scope.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_tasks.h"

@@ -10,7 +10,7 @@
 #include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/core/program/task.h"
 #include "cohort/core/threads/thread_pool.h"
-#include "cohort/distribute/step/build_once.h"
+#include "cohort/distribute/core/build_once.h"
 #include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"

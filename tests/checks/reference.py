@@ -81,12 +81,12 @@ SECTIONS = [
         "core/structure/unpack.h", "core/structure/leaf_type.h", "core/structure/spec.h", "core/structure/optional.h", "core/function_ref.h"]),
     ("Operations", "cohort", [
         "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
-        "ops/clip.h", "ops/indexed_slices.h", "keras/zip.h", "distribute/values/print.h"]),
+        "ops/clip.h", "ops/indexed_slices.h", "keras/zip.h", "distribute/step/print.h"]),
     ("Random numbers", "random", ["ops/random.h"]),
     ("Lookup tables", "lookup", ["ops/lookup/static_hash_table.h", "ops/lookup/initializers.h"]),
     ("Variables, tapes, averages", "cohort", [
-        "distribute/variables/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",
-        "distribute/variables/variable_operators.h", "ops/gradient_tape.h", "distribute/values/nn.h"]),
+        "distribute/core/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",
+        "distribute/variables/variable_operators.h", "ops/gradient_tape.h", "distribute/step/nn.h"]),
     ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/csv_dataset.h",
                           "data/record_dataset_options.h", "data/tfrecord_dataset.h",
                           "data/text_line_dataset.h", "data/fixed_length_record_dataset.h", "data/paths.h",
@@ -97,15 +97,15 @@ SECTIONS = [
     ("Records and examples", "io", [
         "data/records/tfrecord_writer.h", "data/records/example_builder.h", "data/parse_example.h"]),
     ("Strategies", "distribute", [
-        "distribute/strategies/strategy.h", "distribute/step/replica_context.h", "distribute/input/distributed_dataset.h",
+        "distribute/strategies/strategy.h", "distribute/strategies/replica_context.h", "distribute/input/distributed_dataset.h",
         "distribute/input/distributed_iterator.h",
         "distribute/strategies/mirrored_strategy.h", "distribute/strategies/one_device_strategy.h",
         "distribute/strategies/central_storage_strategy.h", "distribute/strategies/multi_worker_mirrored_strategy.h",
-        "collective/communication_options.h", "distribute/step/context.h", "distribute/values/values.h",
-        "distribute/input/input_context.h", "distribute/input/input_options.h", "distribute/input/input_workers.h",
-        "distribute/step/ordered_results.h", "distribute/step/function.h", "distribute/strategies/strategy_extended.h",
-        "distribute/values/regroup.h", "distribute/values/cross_device_ops.h", "distribute/values/all_reduce_ops.h",
-        "distribute/values/reduction_to_one_device.h", "distribute/strategies/legacy.h"]),
+        "collective/communication_options.h", "distribute/strategies/context.h", "distribute/values/values.h",
+        "distribute/input/input_context.h", "distribute/core/input_options.h", "distribute/core/input_workers.h",
+        "distribute/strategies/ordered_results.h", "distribute/step/function.h", "distribute/strategies/strategy_extended.h",
+        "distribute/step/regroup.h", "distribute/reduce/cross_device_ops.h", "distribute/reduce/all_reduce_ops.h",
+        "distribute/reduce/reduction_to_one_device.h", "distribute/strategies/legacy.h"]),
     ("Parameter servers", "distribute", [
         "parameter_server/parameter_server_strategy.h", "parameter_server/variables/partitioner.h", "parameter_server/variables/sharded_variable.h",
         "parameter_server/variables/variable_placement.h",
@@ -113,9 +113,9 @@ SECTIONS = [
     ("The coordinator", "distribute::coordinator", [
         "parameter_server/coordinator/cluster_coordinator.h", "cluster/rpc/coordinator_errors.h"]),
     ("Clusters", "distribute", [
-        "cluster/server.h", "cluster/coordination.h", "distribute/step/named_functions.h",
+        "cluster/server.h", "cluster/coordination.h", "distribute/tasks/named_functions.h",
         "cluster/security/credentials.h", "cluster/rpc/error_detail.h", "cluster/cluster_spec.h",
-        "distribute/tasks/preemption_checkpoint_handler.h", "distribute/tasks/termination_config.h"]),
+        "distribute/preemption/preemption_checkpoint_handler.h", "distribute/preemption/termination_config.h"]),
     ("Resolvers", "distribute::cluster_resolver", [
         "cluster/cluster_resolver.h",
         *(f"cluster/resolvers/{name}_cluster_resolver.h" for name in (

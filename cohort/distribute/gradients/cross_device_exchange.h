@@ -6,7 +6,7 @@
 
 #include "cohort/collective/group_view.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
-#include "cohort/distribute/values/cross_device_ops.h"
+#include "cohort/distribute/reduce/cross_device_ops.h"
 
 namespace cohort::internal {
 

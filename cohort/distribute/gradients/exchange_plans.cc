@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/variable_impl.h"
 

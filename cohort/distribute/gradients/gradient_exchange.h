@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/variables/variable.h"
 #include "cohort/optim/update_rule.h"
 

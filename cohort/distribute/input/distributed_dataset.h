@@ -15,10 +15,10 @@
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/data/dataset.h"
+#include "cohort/distribute/core/input_options.h"
+#include "cohort/distribute/core/input_workers.h"
 #include "cohort/distribute/input/distributed_iterator.h"
 #include "cohort/distribute/input/input_context.h"
-#include "cohort/distribute/input/input_options.h"
-#include "cohort/distribute/input/input_workers.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/values/values.h"
 

@@ -16,9 +16,9 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/structure_call.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
+#include "cohort/distribute/values/component.h"
 #include "cohort/distribute/values/values.h"
-#include "cohort/distribute/variables/component.h"
 
 namespace cohort::internal {
 

@@ -6,9 +6,9 @@
 
 #include "cohort/core/caught_error.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/distributed_dataset.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/step/structure_form.h"
+#include "cohort/distribute/reduce/structure_form.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/train/objects/save_group.h"
 

@@ -21,7 +21,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure_call.h"
-#include "cohort/distribute/input/input_options.h"
+#include "cohort/distribute/core/input_options.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/train/objects/trackable.h"
 

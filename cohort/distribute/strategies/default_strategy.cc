@@ -4,12 +4,12 @@
 #include "cohort/core/cpu/flush_denormals.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/gradients/mirrored_exchange.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/make_local_variable.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/variables/make_local_variable.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {

@@ -1,6 +1,6 @@
 #include "cohort/distribute/strategies/legacy.h"
 
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/strategies/strategy.h"
 
 namespace cohort::distribute {

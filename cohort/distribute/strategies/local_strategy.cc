@@ -4,11 +4,11 @@
 
 #include "cohort/core/observe/monitoring.h"
 #include "cohort/core/structure/device.h"
+#include "cohort/distribute/core/replica_streams.h"
 #include "cohort/distribute/gradients/cross_device_exchange.h"
 #include "cohort/distribute/gradients/mirrored_exchange.h"
-#include "cohort/distribute/step/replica_streams.h"
-#include "cohort/distribute/strategies/make_local_variable.h"
 #include "cohort/distribute/tasks/task_save_group.h"
+#include "cohort/distribute/variables/make_local_variable.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "cohort/core/program/per_task.h"
-#include "cohort/distribute/step/local_replicas.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/local_replicas.h"
 #include "cohort/distribute/strategies/strategy.h"
 
 namespace cohort::internal {

@@ -3,15 +3,15 @@
 #include <numeric>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/input/input_options.h"
-#include "cohort/distribute/input/input_workers.h"
-#include "cohort/distribute/step/communication_scope.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/communication_scope.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/input_options.h"
+#include "cohort/distribute/core/input_workers.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/values/rows_together.h"
 #include "cohort/distribute/variables/colocation.h"
 #include "cohort/distribute/variables/local_variable.h"
-#include "cohort/distribute/variables/rows_together.h"
 
 namespace cohort::distribute {
 

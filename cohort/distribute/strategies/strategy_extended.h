@@ -21,7 +21,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/distribute/values/cross_device_ops.h"
+#include "cohort/distribute/reduce/cross_device_ops.h"
 #include "cohort/distribute/values/values.h"
 #include "cohort/distribute/variables/variable.h"
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 
 namespace cohort::internal {
 

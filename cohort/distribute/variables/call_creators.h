@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/core/function_ref.h"
-#include "cohort/distribute/step/context_stack.h"
+#include "cohort/distribute/core/context_stack.h"
 #include "cohort/distribute/variables/variable_creator.h"
 
 namespace cohort::internal {

@@ -6,7 +6,7 @@
 
 #include "cohort/core/cpu/huge_pages.h"
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 
 namespace cohort::internal {
 

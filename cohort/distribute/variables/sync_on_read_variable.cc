@@ -5,9 +5,9 @@
 #include <c10/core/ScalarType.h>
 
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/values/reduction.h"
 #include "cohort/distribute/variables/write_together.h"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "cohort/core/structure/tensor.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/distribute/variables/variable_spec.h"
 
 namespace cohort::internal {
 

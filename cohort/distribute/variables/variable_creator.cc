@@ -6,7 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/variables/call_creators.h"
 
 namespace cohort {

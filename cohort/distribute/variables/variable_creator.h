@@ -18,8 +18,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/distribute/variables/variable_spec.h"
 
 namespace cohort {
 namespace internal {

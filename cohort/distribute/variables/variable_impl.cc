@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "cohort/core/structure/device.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/ops/held_number.h"
 

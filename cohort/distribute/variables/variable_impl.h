@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/variables/scatter.h"
-#include "cohort/distribute/variables/variable_spec.h"
 #include "cohort/train/objects/trackable.h"
 
 namespace cohort::distribute {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/values/reduction.h"
 

@@ -12,7 +12,7 @@
 #include "cohort/core/text.h"
 #include "cohort/data/cardinality.h"
 #include "cohort/data/split_batches.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/layers/symbolic.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 #include "cohort/parameter_server/variables/row_ids.h"
