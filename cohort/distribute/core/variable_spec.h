@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
 
 namespace cohort {
@@ -127,9 +128,31 @@ class VariableInitializer {
   std::shared_ptr<const internal::PendingValue> restored_;
 };
 
+// What is asked for where a variable is made. A creator (variables/variable_creator.h) may change any
+// of it before it calls the next one.
+struct COHORT_API VariableCreation {
+  // Missing: that of the initial value, which is not made yet.
+  std::optional<std::vector<int64_t>> shape = std::nullopt;
+  // Makes the part of the initial value that it is asked for. If `shape` is missing it makes all of
+  // it, whatever it is asked for.
+  VariableInitializer initializer;
+  VariableOptions options = {};
+  // The ps task that is to keep the variable: "/job:ps/task:1". Empty: the strategy chooses. A
+  // strategy overrides what the creators of its scope say, and heeds those around it, except for
+  // variables that lie beside others, as slots do. Strategies without ps tasks refuse it.
+  std::string device = "";
+
+  // Makes all of the initial value, now; each call makes it again.
+  Tensor initial_value() const;
+  // Replaces initializer and shape. If options.dtype has a value, the tensor is cast to it.
+  // Errors: InvalidArgument (an undefined tensor).
+  void set_initial_value(const Tensor& value);
+};
+
 }  // namespace distribute
 
 using distribute::VariableAggregation;
+using distribute::VariableCreation;
 using distribute::VariableOptions;
 using distribute::VariableSynchronization;
 
