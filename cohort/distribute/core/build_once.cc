@@ -5,9 +5,6 @@
 #include "cohort/core/error.h"
 #include "cohort/distribute/core/context_stack.h"
 #include "cohort/distribute/core/strategy_core.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
@@ -39,8 +36,7 @@ void BuildOnce::operator()(std::string_view what, FunctionRef<void()> build) {
   const Turn turn(*this, what);
   if (done()) return;
   const std::shared_ptr<StrategyCore> core = current_core();
-  distribute::ReplicaContext* replica = distribute::get_replica_context();
-  if (replica != nullptr && !core->is_default()) {
+  if (current_replica() != nullptr && !core->is_default()) {
     ContextGuard across_replicas(*core, nullptr);
     // Not the stream of the replica that happened to come first.
     const auto generator = make_stream(next_seed());

@@ -9,9 +9,8 @@
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/program/task.h"
 #include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/core/strategy_core.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/ops/generator_streams.h"
 
 namespace cohort::internal {
@@ -34,13 +33,13 @@ class StrategyGroup final : public ReplicaGroup {
 };
 
 std::shared_ptr<ReplicaGroup> calling_group() {
-  if (!distribute::has_strategy() || !distribute::in_cross_replica_context()) return nullptr;
+  if (in_default_strategy() || current_replica() != nullptr) return nullptr;
   return std::make_shared<StrategyGroup>(current_core());
 }
 
 std::optional<int> calling_replica() {
-  const distribute::ReplicaContext* const replica = distribute::get_replica_context();
-  if (replica == nullptr || !distribute::has_strategy()) return std::nullopt;
+  const Replica* const replica = current_replica();
+  if (replica == nullptr || in_default_strategy()) return std::nullopt;
   return replica->replica_id_in_sync_group();
 }
 

@@ -1,5 +1,5 @@
-// The implementation behind the handle `Strategy`, with one subclass per strategy. The rest of
-// Cohort uses this interface and never asks for a strategy's name.
+// What a strategy is to the library, with one subclass per strategy. The rest of Cohort uses this
+// interface and never asks for a strategy's name; programs hold a `Strategy` (strategies/strategy.h).
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,6 @@ namespace cohort::distribute {
 class CrossDeviceOps;
 struct InputOptions;
 class InputWorkers;
-class ReplicaContext;
 struct RunOptions;
 }  // namespace cohort::distribute
 
@@ -91,9 +90,8 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual void run(const std::shared_ptr<RunFrame>& frame,
                    const distribute::RunOptions& options) = 0;
 
-  // Makes the object through which a training loop runs steps; this one runs them at once, on the
-  // calling thread.
-  virtual std::unique_ptr<StepRunner> make_runner();
+  // Makes the object through which a training loop runs steps.
+  virtual std::unique_ptr<StepRunner> make_runner() = 0;
 
   // Decides by `spec`, which must be complete, where the values are, and runs the initializer
   // there, once per shard (make_initial_value). Called in a context in which variables may be
@@ -129,13 +127,14 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The devices that read the input of this process's replicas. By default the host CPU of the
   // first device reads for all, or each replica has a worker of its own (PER_REPLICA).
   virtual distribute::InputWorkers input_workers(const distribute::InputOptions& options) const;
-  // For a dataset that all tasks distribute: the number of the sync group's input workers, that of this
-  // task's first, and the number by which the tasks know the dataset. COLLECTIVE, as above.
+  // The input workers of the sync group that read a dataset which all tasks distribute.
   struct InputPipelines {
     int total = 1;
-    int first = 0;
-    int64_t dataset = 0;
+    int first = 0;                // the number of this task's first
+    std::vector<int> each = {1};  // the number of each task's
+    int64_t dataset = 0;          // by which the tasks know the dataset
   };
+  // COLLECTIVE, as above.
   InputPipelines input_pipelines(int local_workers);
   // Whether other tasks of the sync group read their own input for the same steps. They then read
   // one step ahead.
@@ -166,14 +165,16 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The functions of the strategy that other tasks may call.
   distribute::NamedFunctions& named_functions() { return named_functions_; }
 
+ protected:
+  // The sum of the values of this task's replicas, in their order, on the CPU.
+  virtual Tensor sum_of_local(at::ArrayRef<Tensor> local_values) const;
+
  private:
   distribute::NamedFunctions named_functions_;
   std::atomic<int64_t> datasets_{0};  // the number of the last that was distributed
 };
 
-// The strategy of get_strategy() outside of every scope.
+// The strategy that is current outside of every scope; made by default_strategy.cc.
 const std::shared_ptr<StrategyCore>& default_core();
-// The default strategy's only replica.
-distribute::ReplicaContext& default_replica_context();
 
 }  // namespace cohort::internal

@@ -2,8 +2,8 @@
 
 #include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/input/step_reader.h"
-#include "cohort/distribute/strategies/replica_context.h"
 
 namespace cohort::distribute {
 

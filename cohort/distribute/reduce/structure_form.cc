@@ -30,7 +30,7 @@ void agree_on_form(collective::SyncGroup& group, const Structure& value, std::st
   agree_between_tasks(group, form_of(value), call);
 }
 
-void agree_on_form(distribute::ReplicaContext& replica, const Structure& value, const char* call) {
+void agree_on_form(Replica& replica, const Structure& value, const char* call) {
   if (replica.num_replicas_in_sync() == 1 || value.is_leaf() || value.num_leaves() == 0) return;
   collective::SyncGroup& group = replica.group();
   std::string own = form_of(value);

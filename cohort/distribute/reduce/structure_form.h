@@ -5,7 +5,7 @@
 
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/distribute/strategies/replica_context.h"
+#include "cohort/distribute/core/replica.h"
 
 namespace cohort::internal {
 
@@ -15,6 +15,6 @@ namespace cohort::internal {
 void agree_on_form(collective::SyncGroup& group, const Structure& value, std::string_view call);
 
 // The same in a step. COLLECTIVE over the replicas. Errors: also those of SyncGroup::meet.
-void agree_on_form(distribute::ReplicaContext& replica, const Structure& value, const char* call);
+void agree_on_form(Replica& replica, const Structure& value, const char* call);
 
 }  // namespace cohort::internal

@@ -1,8 +1,8 @@
 #include "cohort/distribute/step/nn.h"
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/distribute/strategies/replica_context.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/ops/small_sums.h"
 
 namespace cohort {
@@ -12,7 +12,7 @@ using internal::describe;
 using internal::str;
 
 int num_replicas(const char* function) {
-  const distribute::ReplicaContext* replica = distribute::get_replica_context();
+  const internal::Replica* replica = internal::current_replica();
   if (replica == nullptr) {
     throw FailedPreconditionError(
         str("nn::", function,

@@ -12,9 +12,9 @@
 #include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/core/step_output.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/distribute/strategies/replica_context.h"
 
 namespace cohort::internal {
 namespace {
@@ -196,7 +196,7 @@ std::string print_text(const std::vector<Tensor>& values, int64_t summarize) {
 
 void print_line(std::string line, std::ostream* out) {
   std::ostream& stream = out == nullptr ? std::cerr : *out;
-  distribute::ReplicaContext* replica = distribute::get_replica_context();
+  const Replica* replica = current_replica();
   if (replica != nullptr && replica->output() != nullptr) {
     replica->output()->add(replica->local_replica_id(), stream, std::move(line));
   } else {

@@ -6,20 +6,12 @@
 //   strategy.run([](ReplicaContext& context) { context.replica_id_in_sync_group(); });
 #pragma once
 
-#include <memory>
-
 #include "cohort/core/export.h"
+#include "cohort/distribute/step/scope.h"
+#include "cohort/distribute/strategies/replica_context.h"
+#include "cohort/distribute/strategies/strategy.h"
 
-namespace cohort {
-namespace internal {
-class StrategyCore;
-struct ContextFrame;
-}  // namespace internal
-
-namespace distribute {
-
-class ReplicaContext;
-class Strategy;
+namespace cohort::distribute {
 
 // The strategy of the innermost scope or step, of experimental_set_strategy, or the default one.
 COHORT_API Strategy get_strategy();
@@ -35,39 +27,4 @@ COHORT_API ReplicaContext* get_replica_context();
 // Errors: FailedPrecondition (inside a scope).
 COHORT_API void experimental_set_strategy(const Strategy* strategy);
 
-// Made by Strategy::scope(). During its lifetime the strategy is current on this thread, and
-// variables are created as it decides. Scopes must end in the reverse order of their beginning.
-class [[nodiscard]] COHORT_API Scope {
- public:
-  explicit Scope(std::shared_ptr<internal::StrategyCore> core);
-  // Closes the scope unless close() was called; wrong nesting is logged, never thrown.
-  ~Scope();
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
-
-  // Errors: FailedPrecondition (a scope entered later is still open, and stays so; another thread
-  // than that of the beginning; the step or merge_call in which it was entered has ended, which left
-  // it). The scope is closed all the same.
-  void close();
-
- private:
-  std::shared_ptr<internal::StrategyCore> core_;
-  internal::ContextFrame* frame_ = nullptr;
-  bool open_ = true;
-};
-
-// In a replica, during its lifetime, ON_READ variables read as the aggregate over all replicas.
-// Every replica must open one, since reading is then COLLECTIVE.
-class [[nodiscard]] COHORT_API VariableSyncOnReadContext {
- public:
-  VariableSyncOnReadContext();
-  ~VariableSyncOnReadContext();
-  VariableSyncOnReadContext(const VariableSyncOnReadContext&) = delete;
-  VariableSyncOnReadContext& operator=(const VariableSyncOnReadContext&) = delete;
-
- private:
-  bool previous_;
-};
-
-}  // namespace distribute
-}  // namespace cohort
+}  // namespace cohort::distribute

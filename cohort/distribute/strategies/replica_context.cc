@@ -7,13 +7,10 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/distribute/core/communication_scope.h"
 #include "cohort/distribute/core/context_stack.h"
-#include "cohort/distribute/core/step_output.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/reduce/cross_device_ops.h"
 #include "cohort/distribute/reduce/gather_strings.h"
 #include "cohort/distribute/reduce/structure_form.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/values/ragged_values.h"
 #include "cohort/distribute/values/reduction.h"
 #include "cohort/ops/random.h"
@@ -23,18 +20,19 @@ namespace {
 
 using collective::ScopedCallTimeout;
 using experimental::CommunicationOptions;
+using internal::Replica;
 using internal::str;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // Reduces with the object that the program gave to its strategy.
-Tensor reduce_with(const CrossDeviceOps& ops, ReplicaContext& context, const Tensor& value,
+Tensor reduce_with(const CrossDeviceOps& ops, Replica& replica, const Tensor& value,
                    const char* what) {
   struct Frame {
     Tensor value;
     Tensor result;
   } mine{value.detach(), {}};
-  context.merge(what, &mine, [&](Strategy&, std::span<void* const> all) {
+  replica.merge(what, &mine, [&](std::span<void* const> all) {
     PerReplica<Tensor>::Values values;
     for (void* one : all) values.push_back(static_cast<Frame*>(one)->value);
     const PerReplica<Tensor> together(std::move(values));
@@ -46,24 +44,24 @@ Tensor reduce_with(const CrossDeviceOps& ops, ReplicaContext& context, const Ten
   return mine.result;
 }
 
-Tensor sum_over_replicas(ReplicaContext& context, const Tensor& value, const char* what) {
-  if (const CrossDeviceOps* ops = context.core().cross_device_ops()) {
-    return reduce_with(*ops, context, value, what);
+Tensor sum_over_replicas(Replica& replica, const Tensor& value, const char* what) {
+  if (const CrossDeviceOps* ops = replica.core().cross_device_ops()) {
+    return reduce_with(*ops, replica, value, what);
   }
-  return collective::all_reduce_sum(context.group(), context.local_replica_id(), value, what);
+  return collective::all_reduce_sum(replica.group(), replica.local_replica_id(), value, what);
 }
 
 // Saves the call, with its timeout, which is that of its gradient, too.
-void save_call(AutogradContext& saved, const ReplicaContext& context) {
+void save_call(AutogradContext& saved, const Replica& replica) {
   saved.saved_data["timeout"] = static_cast<int64_t>(ScopedCallTimeout::current().count());
-  saved.saved_data["strategy"] = reinterpret_cast<int64_t>(&context.core());
-  saved.saved_data["replica"] = static_cast<int64_t>(context.local_replica_id());
+  saved.saved_data["strategy"] = reinterpret_cast<int64_t>(&replica.core());
+  saved.saved_data["replica"] = static_cast<int64_t>(replica.local_replica_id());
 }
 
 // The replica that the forward pass ran in: the backward pass must run there as well. On the CPU
 // libtorch runs it on the thread that asks for it; on other devices on threads of its own.
-ReplicaContext& saved_replica(AutogradContext& saved) {
-  ReplicaContext* replica = get_replica_context();
+Replica& saved_replica(AutogradContext& saved) {
+  Replica* replica = internal::current_replica();
   if (replica != nullptr &&
       saved.saved_data["strategy"].toInt() == reinterpret_cast<int64_t>(&replica->core()) &&
       saved.saved_data["replica"].toInt() == replica->local_replica_id()) {
@@ -81,9 +79,9 @@ Tensor sum_of_gradients(AutogradContext& saved, const Tensor& gradient, const ch
 
 struct AllReduce : torch::autograd::Function<AllReduce> {
   static Tensor forward(AutogradContext* saved, const Tensor& value, bool mean) {
-    ReplicaContext& context = *get_replica_context();
-    save_call(*saved, context);
-    return sum_over_replicas(context, value, mean ? "all_reduce MEAN" : "all_reduce SUM");
+    Replica& replica = *internal::current_replica();
+    save_call(*saved, replica);
+    return sum_over_replicas(replica, value, mean ? "all_reduce MEAN" : "all_reduce SUM");
   }
   static variable_list backward(AutogradContext* saved, variable_list gradients) {
     return {sum_of_gradients(*saved, gradients[0], "gradient of all_reduce"), Tensor()};
@@ -92,16 +90,16 @@ struct AllReduce : torch::autograd::Function<AllReduce> {
 
 struct AllGather : torch::autograd::Function<AllGather> {
   static Tensor forward(AutogradContext* saved, const Tensor& value, int64_t axis) {
-    ReplicaContext& context = *get_replica_context();
-    save_call(*saved, context);
+    Replica& replica = *internal::current_replica();
+    save_call(*saved, replica);
     const Tensor sizes = at::scalar_tensor(value.size(axis), at::dtype(at::kLong)).reshape({1});
     const Tensor all_sizes =
-        collective::all_gather(context.group(), context.local_replica_id(), sizes, 0);
+        collective::all_gather(replica.group(), replica.local_replica_id(), sizes, 0);
     saved->saved_data["axis"] = axis;
     saved->saved_data["size"] = value.size(axis);
     saved->saved_data["begin"] =
-        all_sizes.narrow(0, 0, context.replica_id_in_sync_group()).sum().item<int64_t>();
-    return collective::all_gather(context.group(), context.local_replica_id(), value, axis);
+        all_sizes.narrow(0, 0, replica.replica_id_in_sync_group()).sum().item<int64_t>();
+    return collective::all_gather(replica.group(), replica.local_replica_id(), value, axis);
   }
   static variable_list backward(AutogradContext* saved, variable_list gradients) {
     const Tensor total = sum_of_gradients(*saved, gradients[0], "gradient of all_gather");
@@ -117,42 +115,9 @@ ReplicaContext::ReplicaContext(internal::StrategyCore& core, int local_id,
                                std::shared_ptr<const collective::GroupView> view,
                                const random::RandomGenerator* merge_generator,
                                internal::StepOutput* output)
-    : core_(core),
-      local_id_(local_id),
-      replica_id_(view->first_replica() + local_id),
-      view_(std::move(view)),
-      merge_generator_(merge_generator),
-      output_(output) {}
+    : Replica(core, local_id, std::move(view), merge_generator, output) {}
 
-int ReplicaContext::num_replicas_in_sync() const { return view_->num_replicas(); }
-
-collective::SyncGroup& ReplicaContext::group() const { return core_.group(); }
-
-Strategy ReplicaContext::strategy() const { return Strategy(core_.shared_from_this()); }
-
-std::vector<std::string> ReplicaContext::devices() const {
-  return {core_.worker_devices()[static_cast<size_t>(local_id_)]};
-}
-
-void ReplicaContext::check_own_context(const char* what) const {
-  if (get_replica_context() == this) return;
-  throw FailedPreconditionError(str("Mismatching ReplicaContext: ", what,
-                                    " was called on a replica other than the calling one"));
-}
-
-void ReplicaContext::merge(const char* what, void* mine,
-                           FunctionRef<void(Strategy&, std::span<void* const>)> leader) {
-  check_own_context(what);
-  const auto across_replicas = [&](std::span<void* const> all) {
-    if (output_ != nullptr) output_->flush();
-    internal::ContextGuard guard(core_, nullptr, internal::creators_around_step(*this));
-    std::optional<internal::ScopedGenerator> generator;
-    if (merge_generator_ != nullptr) generator.emplace(*merge_generator_);
-    Strategy strategy = this->strategy();
-    leader(strategy, all);
-  };
-  group().meet(local_id_, what, mine, across_replicas);
-}
+Strategy ReplicaContext::strategy() const { return Strategy(core().shared_from_this()); }
 
 Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value,
                                   const CommunicationOptions& options) {
@@ -160,7 +125,7 @@ Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value,
   internal::check_reduce_op(op);
   internal::check_can_all_reduce(value);
   check_own_context("all_reduce");
-  const internal::CommunicationScope communication(core_, options);
+  const internal::CommunicationScope communication(core(), options);
   const bool mean = op == ReduceOp::MEAN;
   const DType dtype = value.scalar_type();
   const Tensor sum = AllReduce::apply(dtype == int32 ? value.to(int64) : value, mean);
@@ -173,7 +138,7 @@ Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value,
   internal::check_reduce_op(op);
   internal::check_can_reduce_rows("all_reduce", value);
   check_own_context("all_reduce");
-  const internal::CommunicationScope communication(core_, options);
+  const internal::CommunicationScope communication(core(), options);
   internal::agree_on_form(*this, value, "all_reduce");
   return value.map(
       [&](const Leaf& leaf) -> Leaf { return all_reduce(op, leaf.tensor(), options); });
@@ -182,7 +147,7 @@ Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value,
 Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis,
                                   const CommunicationOptions& options) {
   check_own_context("all_gather");
-  const internal::CommunicationScope communication(core_, options);
+  const internal::CommunicationScope communication(core(), options);
   collective::check_can_concat({value}, axis);
   if (num_replicas_in_sync() == 1) return value.clone();
   return AllGather::apply(value, axis);
@@ -190,12 +155,12 @@ Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis,
 
 namespace {
 
-StringTensor all_gather_strings(ReplicaContext& context, const StringTensor& value, int64_t axis) {
+StringTensor all_gather_strings(Replica& replica, const StringTensor& value, int64_t axis) {
   struct Frame {
     StringTensor value;
     int64_t axis;
   } mine{value, axis};
-  context.merge("all_gather of strings", &mine, [&](Strategy&, std::span<void* const> all) {
+  replica.merge("all_gather of strings", &mine, [&](std::span<void* const> all) {
     std::vector<StringTensor> values;
     for (void* one : all) {
       const auto& other = *static_cast<Frame*>(one);
@@ -205,7 +170,7 @@ StringTensor all_gather_strings(ReplicaContext& context, const StringTensor& val
       }
       values.push_back(other.value);
     }
-    const StringTensor together = internal::gather_strings(context.core(), values, axis);
+    const StringTensor together = internal::gather_strings(replica.core(), values, axis);
     for (void* one : all) static_cast<Frame*>(one)->value = together;
   });
   return mine.value;
@@ -216,7 +181,7 @@ StringTensor all_gather_strings(ReplicaContext& context, const StringTensor& val
 Structure ReplicaContext::all_gather(const Structure& value, int64_t axis,
                                      const CommunicationOptions& options) {
   check_own_context("all_gather");
-  const internal::CommunicationScope communication(core_, options);
+  const internal::CommunicationScope communication(core(), options);
   const Structure lengths_too = internal::with_row_lengths("all_gather", value, axis);
   internal::agree_on_form(*this, lengths_too, "all_gather");
   return internal::with_row_splits(lengths_too.map([&](const Leaf& leaf) -> Leaf {

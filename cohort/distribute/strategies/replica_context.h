@@ -20,6 +20,8 @@
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/structure/structure.h"
+#include "cohort/distribute/core/replica.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/values/component.h"
 #include "cohort/distribute/values/reduced.h"
 #include "cohort/distribute/values/values.h"
@@ -27,18 +29,7 @@
 
 namespace cohort {
 
-namespace collective {
-struct GroupView;
-class SyncGroup;
-}  // namespace collective
-namespace random {
-class RandomGenerator;
-}
-
 namespace internal {
-class StepOutput;
-class StrategyCore;
-class LocalReplicas;
 
 // How merge_call passes a replica's argument to the merged function.
 template <class T>
@@ -73,29 +64,27 @@ COHORT_API void check_same_types(std::span<void* const> frames, const char* tag,
 
 namespace distribute {
 
-class Strategy;
-
 // One replica of one running step. Lives as long as the step; used only by the step's own thread.
 // Every replica must make the same collective calls in the same order. If the calls differ, all
 // replicas get a FailedPreconditionError that names who did what; if a replica does not arrive in
 // time, they get a DeadlineExceededError that names it.
-class COHORT_API ReplicaContext {
+class COHORT_API ReplicaContext : public internal::Replica {
  public:
-  // view: who takes part in the step. merge_generator: the generator from which merged functions
-  // draw; nullptr: the calling thread's. output: where its lines wait; nullptr: they do not.
+  // For strategies: see internal::Replica.
   ReplicaContext(internal::StrategyCore& core, int local_id,
                  std::shared_ptr<const collective::GroupView> view,
                  const random::RandomGenerator* merge_generator = nullptr,
                  internal::StepOutput* output = nullptr);
 
   // 0 .. num_replicas_in_sync - 1.
-  int replica_id_in_sync_group() const { return replica_id_; }
-  int num_replicas_in_sync() const;
+  int replica_id_in_sync_group() const { return Replica::replica_id_in_sync_group(); }
+  int num_replicas_in_sync() const { return Replica::num_replicas_in_sync(); }
   // The index of this replica within its task.
-  int local_replica_id() const { return local_id_; }
-  Strategy strategy() const;
+  int local_replica_id() const { return Replica::local_replica_id(); }
   // The canonical name of this replica's device; always one element.
-  std::vector<std::string> devices() const;
+  std::vector<std::string> devices() const { return Replica::devices(); }
+  // The strategy whose step it runs.
+  Strategy strategy() const;
 
   // All replicas wait while fn runs once in cross-replica context, as fn(Strategy&, merged
   // arguments...). An argument T arrives as PerReplica<T>, a Variable as itself. A PerReplica or
@@ -107,8 +96,10 @@ class COHORT_API ReplicaContext {
     using Result = std::invoke_result_t<Fn&, Strategy&, typename internal::Merged<Args>::type...>;
     using Frame = internal::MergeFrame<Result, Args...>;
     Frame mine{&internal::type_tag<Frame>, std::tuple<const Args*...>(&args...), {}};
-    merge("merge_call", &mine, [&](Strategy& strategy, std::span<void* const> all) {
-      internal::check_same_types(all, &internal::type_tag<Frame>, replica_id_ - local_id_);
+    merge("merge_call", &mine, [&](std::span<void* const> all) {
+      internal::check_same_types(all, &internal::type_tag<Frame>,
+                                 replica_id_in_sync_group() - local_replica_id());
+      Strategy strategy = this->strategy();
       const auto call = [&] {
         return apply_merged<Frame, Args...>(fn, strategy, all, std::index_sequence_for<Args...>());
       };
@@ -169,9 +160,6 @@ class COHORT_API ReplicaContext {
   }
 
  private:
-  // Errors: FailedPrecondition (the calling thread is not in this replica).
-  void check_own_context(const char* what) const;
-
   template <class Frame, class... Args, class Fn, size_t... kIndex>
   static auto apply_merged(Fn& fn, Strategy& strategy, [[maybe_unused]] std::span<void* const> all,
                            std::index_sequence<kIndex...>) {
@@ -190,26 +178,6 @@ class COHORT_API ReplicaContext {
       return Target(std::move(values));
     }
   }
-
- public:
-  // The basis of merge_call, for Cohort's own layers: meets the other replicas under the name
-  // `what`. The last to arrive calls leader, in cross-replica context, with what each replica
-  // passed as `mine`.
-  void merge(const char* what, void* mine,
-             FunctionRef<void(Strategy&, std::span<void* const>)> leader);
-  internal::StrategyCore& core() const { return core_; }
-  // The replicas that it meets. There is always a group: a single replica has a group of one.
-  collective::SyncGroup& group() const;
-  const collective::GroupView& view() const { return *view_; }
-  internal::StepOutput* output() const { return output_; }
-
- private:
-  internal::StrategyCore& core_;
-  int local_id_;
-  int replica_id_;
-  std::shared_ptr<const collective::GroupView> view_;
-  const random::RandomGenerator* merge_generator_;
-  internal::StepOutput* output_;
 };
 
 }  // namespace distribute

@@ -6,11 +6,10 @@
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/core/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/aggregating_variable.h"
+#include "cohort/distribute/variables/make_variable.h"
 #include "cohort/distribute/variables/mirrored_variable.h"
 #include "cohort/distribute/variables/sync_on_read_variable.h"
-#include "cohort/distribute/variables/variable_creation.h"
 
 namespace cohort::internal {
 namespace {
