@@ -9,7 +9,6 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/core/input_options.h"
 #include "cohort/distribute/core/input_workers.h"
-#include "cohort/distribute/reduce/cross_device_ops.h"
 
 namespace cohort::internal {
 
@@ -62,18 +61,16 @@ Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values,
   if (local_values[0].layout() == at::kSparse) {
     return collective::sum_sparse(group(), local_values, name);
   }
-  if (const distribute::CrossDeviceOps* ops = cross_device_ops()) {
-    return ops
-        ->reduce(distribute::ReduceOp::SUM,
-                 distribute::PerReplica<Tensor>({local_values.begin(), local_values.end()}),
-                 "CPU:0")
-        .item();
-  }
-  Tensor sum = local_values[0].to(at::kCPU);
-  for (const Tensor& value : local_values.slice(1)) sum = sum + value.to(at::kCPU);
+  Tensor sum = sum_of_local(local_values);
   if (!group().spans_tasks()) return sum;
   sum = local_values.size() == 1 ? sum.clone(at::MemoryFormat::Contiguous) : sum.contiguous();
   collective::sum_over_tasks(group(), sum, name);
+  return sum;
+}
+
+Tensor StrategyCore::sum_of_local(at::ArrayRef<Tensor> local_values) const {
+  Tensor sum = local_values[0].to(at::kCPU);
+  for (const Tensor& value : local_values.slice(1)) sum = sum + value.to(at::kCPU);
   return sum;
 }
 
@@ -115,10 +112,11 @@ StrategyCore::InputPipelines StrategyCore::input_pipelines(int local_workers) {
   };
   const std::vector<OfTask> tasks = collective::all_tasks_values(
       group(), OfTask{local_workers, datasets_.load()}, "number of input workers");
-  InputPipelines all{.total = 0};
+  InputPipelines all{.total = 0, .each = {}};
   for (size_t task = 0; task < tasks.size(); ++task) {
     if (static_cast<int>(task) == group().view()->task) all.first = all.total;
-    all.total += static_cast<int>(tasks[task].workers);
+    all.each.push_back(static_cast<int>(tasks[task].workers));
+    all.total += all.each.back();
     all.dataset = std::max(all.dataset, tasks[task].datasets + 1);  // also where a task is new
   }
   datasets_ = all.dataset;

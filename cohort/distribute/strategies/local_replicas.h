@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cohort/core/program/process.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/run_options.h"
 
 namespace cohort::collective {
 class Communicator;
@@ -24,6 +24,9 @@ class RandomGenerator;
 }
 
 namespace cohort::internal {
+
+class RunFrame;
+class StrategyCore;
 
 // What the generators of a strategy's replicas are seeded with, in all tasks: drawn once, and once
 // more after each random::set_seed.

@@ -5,9 +5,14 @@
 #include <type_traits>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/values/values.h"
 
 namespace cohort::internal {
+
+// `what`: whose components they are, such as "an argument of run".
+[[noreturn]] COHORT_API void throw_wrong_component_count(const char* what, size_t components,
+                                                         size_t replicas);
 
 template <class Value>
 const Value& component(const Value& value, size_t) {
