@@ -12,7 +12,6 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/core/input_workers.h"
 #include "cohort/distribute/core/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
 
 namespace cohort::distribute::internal_input {
 

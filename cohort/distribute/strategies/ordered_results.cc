@@ -4,6 +4,7 @@
 
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/keep_order.h"
+#include "cohort/distribute/strategies/strategy.h"
 
 namespace cohort::distribute {
 

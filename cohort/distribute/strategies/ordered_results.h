@@ -17,6 +17,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/strategy.h"
 
 namespace cohort::distribute {
 
