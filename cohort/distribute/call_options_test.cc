@@ -14,6 +14,7 @@
 #include "cohort/collective/testing_forwarding_communicator.h"
 #include "cohort/collective/testing_members.h"
 #include "cohort/distribute/core/communication_scope.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_tasks.h"

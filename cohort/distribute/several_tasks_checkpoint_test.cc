@@ -14,6 +14,7 @@
 #include "cohort/data/testing_files.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_errors.h"

@@ -26,6 +26,7 @@
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_errors.h"

@@ -11,6 +11,7 @@
 #include "cohort/core/program/task.h"
 #include "cohort/core/threads/thread_pool.h"
 #include "cohort/distribute/core/build_once.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"

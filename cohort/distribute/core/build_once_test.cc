@@ -3,6 +3,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/testing_devices.h"
 
 namespace cohort::distribute {
@@ -40,10 +41,9 @@ TEST(BuildOnce, MayBuildOthersInside) {
 TEST(BuildOnce, AFailedBuildCanBeTriedAgain) {
   const MirroredStrategy strategy = mirrored(2);
   internal::BuildOnce once;
-  EXPECT_THROW(strategy.run([&] {
-    once("layer", [] { throw InvalidArgumentError("no such shape"); });
-  }),
-               InvalidArgumentError);
+  EXPECT_THROW(
+      strategy.run([&] { once("layer", [] { throw InvalidArgumentError("no such shape"); }); }),
+      InvalidArgumentError);
   EXPECT_FALSE(once.done());
   int builds = 0;
   strategy.run([&] { once("layer", [&] { ++builds; }); });

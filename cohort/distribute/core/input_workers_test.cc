@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include "cohort/distribute/input/input_context.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/get_distributed_dataset.h"
 #include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"

@@ -6,6 +6,7 @@
 
 #include "cohort/distribute/reduce/all_reduce_ops.h"
 #include "cohort/distribute/reduce/reduction_to_one_device.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"

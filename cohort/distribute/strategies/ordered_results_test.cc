@@ -3,6 +3,7 @@
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
 
+#include "cohort/distribute/strategies/get_distributed_dataset.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
 

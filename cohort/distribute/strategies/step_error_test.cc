@@ -12,6 +12,7 @@
 
 #include "cohort/core/threads/testing_threads.h"
 #include "cohort/core/traceback.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"

@@ -10,6 +10,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/strategies/one_device_strategy.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/ops/gradient_tape.h"
