@@ -15,6 +15,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/distribute/strategies/local_strategy.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/testing/multi_process_main.h"
 #include "overlap_hosts.h"
 #include "overlap_task.h"

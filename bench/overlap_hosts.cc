@@ -8,6 +8,7 @@
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/distribute/strategies/local_strategy.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/testing/multi_process_runner.h"
 #include "network_group.h"
 #include "overlap_task.h"

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/ops/gradient_tape.h"
 #include "timing.h"
 

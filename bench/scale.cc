@@ -32,6 +32,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/distribute/strategies/local_strategy.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/optimizers/optimizers.h"

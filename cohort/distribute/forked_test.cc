@@ -11,6 +11,7 @@
 #include "cohort/core/testing_fork.h"
 #include "cohort/core/threads/thread_sanitizer.h"
 #include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
 

@@ -13,8 +13,8 @@
 
 #include "cohort/core/program/task.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"

@@ -5,10 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/distribute/reduce/reduction_to_one_device.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_strategies.h"
-#include "cohort/distribute/values/reduction_to_one_device.h"
 #include "cohort/ops/make_tensor.h"
 
 namespace cohort::distribute {

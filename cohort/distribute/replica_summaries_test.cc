@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "cohort/data/testing_files.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/strategies/strategy_extended.h"
 #include "cohort/distribute/testing_devices.h"

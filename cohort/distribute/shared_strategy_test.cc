@@ -12,6 +12,7 @@
 #include "cohort/core/program/task.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/distribute/strategies/local_strategy.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"

@@ -19,7 +19,7 @@
 #include "cohort/cluster/server_context.h"
 #include "cohort/cluster/server_membership.h"
 #include "cohort/core/error.h"
-#include "cohort/distribute/tasks/stop_agreement.h"
+#include "cohort/distribute/preemption/stop_agreement.h"
 #include "cohort/train/objects/save_group.h"
 
 namespace cohort::internal {

@@ -8,6 +8,7 @@
 
 #include <sstream>
 
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
 

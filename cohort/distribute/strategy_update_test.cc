@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_strategies.h"

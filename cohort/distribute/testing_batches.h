@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/strategy.h"
 
 namespace cohort::distribute {
 

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/ops/gradient_tape.h"

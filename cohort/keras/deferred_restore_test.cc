@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "cohort/core/files/simulated_file_system.h"
-#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/variables/local_variable.h"
 #include "cohort/keras/keras.h"

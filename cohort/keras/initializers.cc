@@ -12,8 +12,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/variables/known_values.h"
-#include "cohort/distribute/variables/variable_spec.h"
 #include "cohort/keras/named.h"
 #include "cohort/keras/saving/config_json.h"
 #include "cohort/ops/random.h"

@@ -1,7 +1,7 @@
 #include "cohort/keras/replica_tensors.h"
 
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 
 namespace cohort::internal {
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/program/task.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"

@@ -16,6 +16,7 @@
 #include <iterator>
 
 #include "cohort/core/error.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/testing_served.h"
 #include "cohort/parameter_server/parameter_server_core.h"

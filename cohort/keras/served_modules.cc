@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/variables/variable_impl.h"
 
 namespace cohort::internal {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "cohort/data/dataset.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/step/step_runner.h"
-#include "cohort/distribute/step/strategy_core.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/keras/zip.h"

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "cohort/distribute/step/nn.h"
 #include "cohort/distribute/testing_storage.h"
-#include "cohort/distribute/values/nn.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"

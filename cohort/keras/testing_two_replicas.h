@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/ops/gradient_tape.h"

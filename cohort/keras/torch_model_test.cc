@@ -20,6 +20,7 @@
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/program/task.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/train/checkpoint.h"
 

@@ -14,8 +14,6 @@
 
 namespace cohort::internal {
 
-using distribute::ReplicaContext;
-
 namespace {
 
 std::shared_ptr<ServedVariable> served(const distribute::Variable& variable) {
@@ -25,9 +23,7 @@ std::shared_ptr<ServedVariable> served(const distribute::Variable& variable) {
                                     "under the scope of the ParameterServerStrategy"));
 }
 
-size_t local_id(const ReplicaContext& replica) {
-  return static_cast<size_t>(replica.local_replica_id());
-}
+size_t local_id(const Replica& replica) { return static_cast<size_t>(replica.local_replica_id()); }
 
 // The gradient in place of what libtorch computes from one without rows, which forgets of what
 // shape they would be.
@@ -99,21 +95,21 @@ PushExchange::PushExchange(std::vector<UpdateTarget> targets,
   }
 }
 
-void PushExchange::begin(ReplicaContext& replica, Arrival) {
+void PushExchange::begin(Replica& replica, Arrival) {
   for (Tensor& gradient : gradients_.get()[local_id(replica)]) gradient = Tensor();
 }
 
-void PushExchange::bring(ReplicaContext& replica, size_t target, const Tensor& gradient) {
+void PushExchange::bring(Replica& replica, size_t target, const Tensor& gradient) {
   if (!gradient.defined()) return;
   gradients_.get()[local_id(replica)][target] =
       usable(gradient, *variables_[target], replica.replica_id_in_sync_group());
 }
 
-bool PushExchange::has(const ReplicaContext& replica, size_t target) const {
+bool PushExchange::has(const Replica& replica, size_t target) const {
   return gradients_.get()[local_id(replica)][target].defined();
 }
 
-UpdateResult PushExchange::finish(ReplicaContext& replica, const UpdateStep& step) {
+UpdateResult PushExchange::finish(Replica& replica, const UpdateStep& step) {
   UpdateResult result;
   struct Frame {
     const GradientExchange* exchange;

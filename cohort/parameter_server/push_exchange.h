@@ -18,10 +18,10 @@ class PushExchange final : public GradientExchange {
  public:
   PushExchange(std::vector<UpdateTarget> targets, std::shared_ptr<ParameterServerCore> core);
 
-  void begin(distribute::ReplicaContext& replica, Arrival arrival) override;
-  void bring(distribute::ReplicaContext& replica, size_t target, const Tensor& gradient) override;
-  bool has(const distribute::ReplicaContext& replica, size_t target) const override;
-  UpdateResult finish(distribute::ReplicaContext& replica, const UpdateStep& step) override;
+  void begin(Replica& replica, Arrival arrival) override;
+  void bring(Replica& replica, size_t target, const Tensor& gradient) override;
+  bool has(const Replica& replica, size_t target) const override;
+  UpdateResult finish(Replica& replica, const UpdateStep& step) override;
 
  private:
   // A task's gradients, by replica and target.

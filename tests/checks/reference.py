@@ -99,15 +99,19 @@ SECTIONS = [
         "data/records/tfrecord_writer.h", "data/records/example_builder.h",
         "data/files/parse_example.h data/files/example_features.h"]),
     ("Strategies", "distribute", [
-        "distribute/strategies/strategy.h", "distribute/step/replica_context.h", "distribute/input/distributed_dataset.h",
-        "distribute/input/distributed_iterator.h",
+        "distribute/strategies/strategy.h", "distribute/core/run_options.h", "distribute/values/reduce_axis.h",
+        "distribute/strategies/replica_context.h", "distribute/input/distributed_dataset.h",
+        "distribute/strategies/get_distributed_dataset.h", "distribute/input/distributed_iterator.h",
         "distribute/strategies/mirrored_strategy.h", "distribute/strategies/one_device_strategy.h",
-        "distribute/strategies/central_storage_strategy.h", "distribute/strategies/multi_worker_mirrored_strategy.h",
-        "collective/communication_options.h", "distribute/step/context.h", "distribute/values/values.h",
-        "distribute/input/input_context.h", "distribute/input/input_options.h", "distribute/input/input_workers.h",
-        "distribute/step/ordered_results.h", "distribute/step/function.h", "distribute/strategies/strategy_extended.h",
-        "distribute/values/regroup.h", "distribute/values/cross_device_ops.h", "distribute/values/all_reduce_ops.h",
-        "distribute/values/reduction_to_one_device.h", "distribute/strategies/legacy.h"]),
+        "distribute/strategies/central_storage_strategy.h",
+        "distribute/strategies/multi_worker_mirrored_strategy.h",
+        "collective/communication_options.h", "distribute/step/scope.h", "distribute/strategies/context.h",
+        "distribute/values/values.h", "distribute/input/input_context.h",
+        "distribute/core/input_options.h", "distribute/core/input_workers.h",
+        "distribute/strategies/ordered_results.h", "distribute/step/function.h",
+        "distribute/strategies/strategy_extended.h", "distribute/step/regroup.h",
+        "distribute/reduce/cross_device_ops.h", "distribute/reduce/all_reduce_ops.h",
+        "distribute/reduce/reduction_to_one_device.h", "distribute/strategies/legacy.h"]),
     ("Parameter servers", "distribute", [
         "parameter_server/parameter_server_strategy.h", "parameter_server/variables/partitioner.h", "parameter_server/variables/sharded_variable.h",
         "parameter_server/variables/variable_placement.h",
@@ -117,7 +121,7 @@ SECTIONS = [
     ("Clusters", "distribute", [
         "cluster/server.h cluster/server_options.h", "cluster/coordination.h", "distribute/step/named_functions.h",
         "cluster/security/credentials.h", "cluster/rpc/error_detail.h", "cluster/cluster_spec.h",
-        "distribute/tasks/preemption_checkpoint_handler.h", "distribute/tasks/termination_config.h"]),
+        "distribute/preemption/preemption_checkpoint_handler.h", "distribute/preemption/termination_config.h"]),
     ("Resolvers", "distribute::cluster_resolver", [
         "cluster/cluster_resolver.h",
         *(f"cluster/resolvers/{name}_cluster_resolver.h" for name in (

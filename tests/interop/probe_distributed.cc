@@ -1,6 +1,7 @@
 #include <cohort/core/structure/device.h>
 #include <cohort/data/sharding/batch_sizes.h>
 #include <cohort/distribute/input/distributed_dataset.h>
+#include <cohort/distribute/strategies/get_distributed_dataset.h>
 #include <cohort/distribute/strategies/mirrored_strategy.h>
 
 #include <algorithm>

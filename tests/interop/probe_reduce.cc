@@ -1,6 +1,7 @@
 #include <cohort/core/error.h>
 #include <cohort/core/structure/device.h>
 #include <cohort/distribute/strategies/mirrored_strategy.h>
+#include <cohort/distribute/strategies/replica_context.h>
 
 #include <map>
 #include <string>

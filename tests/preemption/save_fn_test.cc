@@ -3,8 +3,8 @@
 #include <ATen/ops/ones.h>
 #include <cohort/cluster/resolvers/simple_cluster_resolver.h>
 #include <cohort/cluster/resolvers/tf_config_cluster_resolver.h>
+#include <cohort/distribute/preemption/preemption_checkpoint_handler.h>
 #include <cohort/distribute/strategies/multi_worker_mirrored_strategy.h>
-#include <cohort/distribute/tasks/preemption_checkpoint_handler.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>
 #include <gmock/gmock.h>

@@ -11,7 +11,6 @@
 namespace cohort::internal {
 
 using distribute::PerReplica;
-using distribute::ReplicaContext;
 
 CrossDeviceExchange::CrossDeviceExchange(std::unique_ptr<GradientExchange> update,
                                          const distribute::CrossDeviceOps& ops,
@@ -21,17 +20,17 @@ CrossDeviceExchange::CrossDeviceExchange(std::unique_ptr<GradientExchange> updat
       ops_(ops),
       gradients_(local_replicas, std::vector<Tensor>(targets().size())) {}
 
-void CrossDeviceExchange::begin(ReplicaContext& replica, Arrival) {
+void CrossDeviceExchange::begin(Replica& replica, Arrival) {
   auto& mine = gradients_[static_cast<size_t>(replica.local_replica_id())];
   std::fill(mine.begin(), mine.end(), Tensor());
 }
 
-void CrossDeviceExchange::bring(ReplicaContext& replica, size_t target, const Tensor& gradient) {
+void CrossDeviceExchange::bring(Replica& replica, size_t target, const Tensor& gradient) {
   gradients_[static_cast<size_t>(replica.local_replica_id())][target] =
       usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group());
 }
 
-bool CrossDeviceExchange::has(const ReplicaContext& replica, size_t target) const {
+bool CrossDeviceExchange::has(const Replica& replica, size_t target) const {
   return gradients_[static_cast<size_t>(replica.local_replica_id())][target].defined();
 }
 
@@ -62,7 +61,7 @@ void CrossDeviceExchange::reduce() {
   for (size_t k = 0; k < places.size(); ++k) reduced_[places[k]] = sums[k];
 }
 
-UpdateResult CrossDeviceExchange::finish(ReplicaContext& replica, const UpdateStep& step) {
+UpdateResult CrossDeviceExchange::finish(Replica& replica, const UpdateStep& step) {
   if (!step.aggregate_gradients) {
     update_->begin(replica, Arrival::kAtOnce);
     const auto& mine = gradients_[static_cast<size_t>(replica.local_replica_id())];
@@ -70,7 +69,7 @@ UpdateResult CrossDeviceExchange::finish(ReplicaContext& replica, const UpdateSt
     return update_->finish(replica, step);
   }
   const GradientExchange* mine = this;
-  replica.merge("apply_gradients", &mine, [&](distribute::Strategy&, std::span<void* const> all) {
+  replica.merge("apply_gradients", &mine, [&](std::span<void* const> all) {
     const auto first = *static_cast<const GradientExchange* const*>(all[0]);
     for (size_t r = 1; r < all.size(); ++r) {
       const auto other = *static_cast<const GradientExchange* const*>(all[r]);

@@ -6,7 +6,7 @@
 
 #include "cohort/collective/group_view.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
-#include "cohort/distribute/values/cross_device_ops.h"
+#include "cohort/distribute/reduce/cross_device_ops.h"
 
 namespace cohort::internal {
 
@@ -18,10 +18,10 @@ class CrossDeviceExchange final : public GradientExchange {
   CrossDeviceExchange(std::unique_ptr<GradientExchange> update,
                       const distribute::CrossDeviceOps& ops, size_t local_replicas);
 
-  void begin(distribute::ReplicaContext& replica, Arrival arrival) override;
-  void bring(distribute::ReplicaContext& replica, size_t target, const Tensor& gradient) override;
-  bool has(const distribute::ReplicaContext& replica, size_t target) const override;
-  UpdateResult finish(distribute::ReplicaContext& replica, const UpdateStep& step) override;
+  void begin(Replica& replica, Arrival arrival) override;
+  void bring(Replica& replica, size_t target, const Tensor& gradient) override;
+  bool has(const Replica& replica, size_t target) const override;
+  UpdateResult finish(Replica& replica, const UpdateStep& step) override;
 
  private:
   bool overlaps() const override { return false; }

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/variables/variable_impl.h"
 
 namespace cohort::internal {
 
-using distribute::ReplicaContext;
 using distribute::Variable;
 
 std::string list_names(const std::vector<Variable>& variables) {
@@ -24,12 +23,12 @@ std::string list_names(const std::vector<Variable>& variables) {
 namespace {
 
 // Replicas that bring different lists would wait for each other's gradients for ever.
-void check_same_variables(const ReplicaContext& replica,
-                          const distribute::PerReplica<const std::vector<Variable>*>& lists) {
+void check_same_variables(const Replica& replica,
+                          const std::vector<const std::vector<Variable>*>& lists) {
   const int first_id = replica.replica_id_in_sync_group() - replica.local_replica_id();
-  const std::vector<Variable>& first = *lists.value(0);
+  const std::vector<Variable>& first = *lists[0];
   for (size_t r = 1; r < lists.size(); ++r) {
-    const std::vector<Variable>& other = *lists.value(r);
+    const std::vector<Variable>& other = *lists[r];
     if (other == first) continue;
     throw InvalidArgumentError(str("apply_gradients: replica ", first_id,
                                    " updates the variables [", list_names(first), "], replica ",
@@ -47,8 +46,7 @@ std::vector<Variable> VariableList::copy() const {
   return variables;
 }
 
-std::shared_ptr<GradientExchange> ExchangePlans::of(ReplicaContext& replica,
-                                                    const VariableList& variables,
+std::shared_ptr<GradientExchange> ExchangePlans::of(Replica& replica, const VariableList& variables,
                                                     MakeTargets make_targets) {
   auto exchange = find(variables);
   if (exchange == nullptr) exchange = agree(replica, variables, make_targets);
@@ -80,18 +78,21 @@ std::shared_ptr<GradientExchange> ExchangePlans::find(const VariableList& variab
   return found == plans_.end() ? nullptr : found->exchange;
 }
 
-std::shared_ptr<GradientExchange> ExchangePlans::agree(ReplicaContext& replica,
+std::shared_ptr<GradientExchange> ExchangePlans::agree(Replica& replica,
                                                        const VariableList& variables,
                                                        MakeTargets make_targets) {
-  const std::vector<Variable> list = variables.copy();
-  const std::vector<Variable>* mine = &list;
-  return replica.merge_call(
-      [&](distribute::Strategy&,
-          const distribute::PerReplica<const std::vector<Variable>*>& lists) {
-        check_same_variables(replica, lists);
-        return make(*lists.value(0), make_targets);
-      },
-      mine);
+  struct Frame {
+    const std::vector<Variable> variables;
+    std::shared_ptr<GradientExchange> exchange;
+  } mine{variables.copy(), nullptr};
+  replica.merge("the variables of apply_gradients", &mine, [&](std::span<void* const> all) {
+    std::vector<const std::vector<Variable>*> lists;
+    for (void* one : all) lists.push_back(&static_cast<Frame*>(one)->variables);
+    check_same_variables(replica, lists);
+    const std::shared_ptr<GradientExchange> exchange = make(*lists[0], make_targets);
+    for (void* one : all) static_cast<Frame*>(one)->exchange = exchange;
+  });
+  return mine.exchange;
 }
 
 std::shared_ptr<GradientExchange> ExchangePlans::make(const std::vector<Variable>& variables,
@@ -110,8 +111,8 @@ std::shared_ptr<GradientExchange> ExchangePlans::make(const std::vector<Variable
 
 void ExchangePlans::check(const std::vector<Variable>& variables) const {
   std::unordered_set<const VariableImpl*> seen;
+  const auto current = current_core();
   for (const Variable& variable : variables) {
-    const auto current = distribute::get_strategy().core();
     if (variable.impl().core() != current) {
       throw FailedPreconditionError(
           str(owner_, ": variable '", variable.name(), "' was made under a ",

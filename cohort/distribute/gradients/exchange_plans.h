@@ -38,8 +38,8 @@ class ExchangePlans {
   // Errors: InvalidArgument (replicas with different variables, naming them; a variable twice; a
   // dtype other than float32 and float64), FailedPrecondition (variables of a strategy other than
   // the replica's), what make_targets throws.
-  std::shared_ptr<GradientExchange> of(distribute::ReplicaContext& replica,
-                                       const VariableList& variables, MakeTargets make_targets);
+  std::shared_ptr<GradientExchange> of(Replica& replica, const VariableList& variables,
+                                       MakeTargets make_targets);
   // The same before the first step, in the scope of the variables' strategy or outside of steps.
   void make(const VariableList& variables, MakeTargets make_targets);
 
@@ -51,8 +51,8 @@ class ExchangePlans {
   };
 
   std::shared_ptr<GradientExchange> find(const VariableList& variables) const;
-  std::shared_ptr<GradientExchange> agree(distribute::ReplicaContext& replica,
-                                          const VariableList& variables, MakeTargets make_targets);
+  std::shared_ptr<GradientExchange> agree(Replica& replica, const VariableList& variables,
+                                          MakeTargets make_targets);
   std::shared_ptr<GradientExchange> make(const std::vector<distribute::Variable>& variables,
                                          MakeTargets make_targets);
   void check(const std::vector<distribute::Variable>& variables) const;

@@ -8,8 +8,6 @@
 
 namespace cohort::internal {
 
-using distribute::ReplicaContext;
-
 double clip_factor(double norm, double most) { return norm <= most ? 1 : most / norm; }
 
 double global_clip_factor(double norm, double most) {
@@ -21,7 +19,7 @@ GradientExchange::GradientExchange(std::vector<UpdateTarget> targets, size_t loc
 
 GradientExchange::~GradientExchange() = default;
 
-void GradientExchange::backward(ReplicaContext& replica, const Tensor& loss, GradientTape& tape) {
+void GradientExchange::backward(Replica& replica, const Tensor& loss, GradientTape& tape) {
   if (!overlaps()) {
     std::vector<distribute::Variable> variables;
     variables.reserve(targets_.size());
@@ -42,7 +40,7 @@ void GradientExchange::backward(ReplicaContext& replica, const Tensor& loss, Gra
   });
 }
 
-GradientStream& GradientExchange::stream_of(const ReplicaContext& replica) {
+GradientStream& GradientExchange::stream_of(const Replica& replica) {
   auto& stream = streams_[static_cast<size_t>(replica.local_replica_id())];
   if (stream == nullptr) {
     std::vector<Tensor> leaves;

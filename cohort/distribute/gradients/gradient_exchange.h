@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/variables/variable.h"
 #include "cohort/optim/update_rule.h"
 
@@ -82,33 +82,32 @@ class GradientExchange {
   // Begins the replica's part of a step and forgets its earlier gradients. With kOneByOne
   // COLLECTIVE.
   // Errors: InvalidArgument (replicas with different variables, naming the first).
-  virtual void begin(distribute::ReplicaContext& replica, Arrival arrival) = 0;
+  virtual void begin(Replica& replica, Arrival arrival) = 0;
   // Passes the replica's gradient of a target, at most once per step. It has the target's shape and
   // dtype, and is dense or consists of sparse rows. A missing or undefined gradient counts as
   // zeros.
   // Errors: InvalidArgument (shape or dtype, naming variable and replica).
-  virtual void bring(distribute::ReplicaContext& replica, size_t target,
-                     const Tensor& gradient) = 0;
+  virtual void bring(Replica& replica, size_t target, const Tensor& gradient) = 0;
   // Whether the replica has passed a gradient of this target.
-  virtual bool has(const distribute::ReplicaContext& replica, size_t target) const = 0;
+  virtual bool has(const Replica& replica, size_t target) const = 0;
   // Sums over replicas, in a fixed order, and updates every target of which any replica has a
   // gradient.
   // COLLECTIVE. Returns when all of the task's replicas have finished.
   // Errors: InvalidArgument (replicas with different variables), FailedPrecondition,
   // DeadlineExceeded and those of a Communicator's calls, as ReplicaContext.
-  virtual UpdateResult finish(distribute::ReplicaContext& replica, const UpdateStep& step) = 0;
+  virtual UpdateResult finish(Replica& replica, const UpdateStep& step) = 0;
 
   // Calls begin, then bring for every gradient of `loss`.
   // COLLECTIVE.
   // Errors: also GradientTape::gradient's.
-  void backward(distribute::ReplicaContext& replica, const Tensor& loss, GradientTape& tape);
+  void backward(Replica& replica, const Tensor& loss, GradientTape& tape);
 
  protected:
   // Whether gradients that arrive one by one are exchanged before the last one has arrived.
   virtual bool overlaps() const = 0;
 
  private:
-  GradientStream& stream_of(const distribute::ReplicaContext& replica);
+  GradientStream& stream_of(const Replica& replica);
 
   std::vector<UpdateTarget> targets_;
   std::vector<std::unique_ptr<GradientStream>> streams_;  // one per local replica, made by it

@@ -14,7 +14,6 @@
 namespace cohort::internal {
 
 using collective::SliceRange;
-using distribute::ReplicaContext;
 
 namespace {
 
@@ -26,9 +25,7 @@ std::vector<distribute::Variable> variables_of(const std::vector<UpdateTarget>& 
   return variables;
 }
 
-size_t local_id(const ReplicaContext& replica) {
-  return static_cast<size_t>(replica.local_replica_id());
-}
+size_t local_id(const Replica& replica) { return static_cast<size_t>(replica.local_replica_id()); }
 
 int64_t size_of(const UpdateTarget& target) {
   return target.variable.impl().local().component(0).numel();
@@ -130,7 +127,7 @@ MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective
   }
 }
 
-void MirroredExchange::begin(ReplicaContext& replica, Arrival arrival) {
+void MirroredExchange::begin(Replica& replica, Arrival arrival) {
   if (!targets().empty()) targets()[0].variable.impl().local().check_task();
   arrival_[local_id(replica)] = arrival;
   gradients_.forget(local_id(replica));
@@ -142,7 +139,7 @@ void MirroredExchange::begin(ReplicaContext& replica, Arrival arrival) {
   });
 }
 
-void MirroredExchange::bring(ReplicaContext& replica, size_t target, const Tensor& gradient) {
+void MirroredExchange::bring(Replica& replica, size_t target, const Tensor& gradient) {
   if (!gradient.defined()) return;
   gradients_.bring(
       local_id(replica), target,
@@ -152,11 +149,11 @@ void MirroredExchange::bring(ReplicaContext& replica, size_t target, const Tenso
   }
 }
 
-bool MirroredExchange::has(const ReplicaContext& replica, size_t target) const {
+bool MirroredExchange::has(const Replica& replica, size_t target) const {
   return gradients_.gradient(local_id(replica), target).defined();
 }
 
-UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep& step) {
+UpdateResult MirroredExchange::finish(Replica& replica, const UpdateStep& step) {
   const size_t own = local_id(replica);
   struct Forget {  // also where the update fails: gradients are large
     MirroredExchange& exchange;
@@ -189,7 +186,7 @@ UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep&
   return result;
 }
 
-void MirroredExchange::update_in_one_pass(ReplicaContext& replica, Contribution& mine,
+void MirroredExchange::update_in_one_pass(Replica& replica, Contribution& mine,
                                           const UpdateStep& step,
                                           const optim::StepScalars& scalars) {
   replica.group().share(
@@ -204,7 +201,7 @@ void MirroredExchange::update_in_one_pass(ReplicaContext& replica, Contribution&
       });
 }
 
-void MirroredExchange::update_slices(const ReplicaContext& replica, const GradientSources& sources,
+void MirroredExchange::update_slices(const Replica& replica, const GradientSources& sources,
                                      const UpdateStep& step, const optim::StepScalars& scalars,
                                      int64_t elements) {
   const ScopedPhase phase(profiler::Phase::kUpdate);
@@ -228,7 +225,7 @@ void MirroredExchange::update_slices(const ReplicaContext& replica, const Gradie
   });
 }
 
-UpdateResult MirroredExchange::update_from_sums(ReplicaContext& replica, Contribution& mine,
+UpdateResult MirroredExchange::update_from_sums(Replica& replica, Contribution& mine,
                                                 const UpdateStep& step,
                                                 const optim::StepScalars& scalars) {
   if (crosses_tasks(step)) {
@@ -249,7 +246,7 @@ UpdateResult MirroredExchange::update_from_sums(ReplicaContext& replica, Contrib
   return result;
 }
 
-void MirroredExchange::sum_over_tasks(ReplicaContext& replica, Contribution& mine,
+void MirroredExchange::sum_over_tasks(Replica& replica, Contribution& mine,
                                       const UpdateStep& step) {
   collective::SyncGroup& group = replica.group();
   const int own = replica.local_replica_id();
@@ -272,7 +269,7 @@ void MirroredExchange::sum_over_tasks(ReplicaContext& replica, Contribution& min
   });
 }
 
-void MirroredExchange::sum_within_task(ReplicaContext& replica, Contribution& mine,
+void MirroredExchange::sum_within_task(Replica& replica, Contribution& mine,
                                        const UpdateStep& step) {
   collective::SyncGroup& group = replica.group();
   const int own = replica.local_replica_id();

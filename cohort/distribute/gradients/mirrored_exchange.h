@@ -33,10 +33,10 @@ class MirroredExchange final : public GradientExchange {
   MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group,
                    int64_t bytes_per_pack = 0);
 
-  void begin(distribute::ReplicaContext& replica, Arrival arrival) override;
-  void bring(distribute::ReplicaContext& replica, size_t target, const Tensor& gradient) override;
-  bool has(const distribute::ReplicaContext& replica, size_t target) const override;
-  UpdateResult finish(distribute::ReplicaContext& replica, const UpdateStep& step) override;
+  void begin(Replica& replica, Arrival arrival) override;
+  void bring(Replica& replica, size_t target, const Tensor& gradient) override;
+  bool has(const Replica& replica, size_t target) const override;
+  UpdateResult finish(Replica& replica, const UpdateStep& step) override;
 
  private:
   // Sums that the step processes before the update.
@@ -52,22 +52,20 @@ class MirroredExchange final : public GradientExchange {
   bool crosses_tasks(const UpdateStep& step) const {
     return between_ != nullptr && step.aggregate_gradients;
   }
-  void update_in_one_pass(distribute::ReplicaContext& replica, Contribution& mine,
-                          const UpdateStep& step, const optim::StepScalars& scalars);
-  UpdateResult update_from_sums(distribute::ReplicaContext& replica, Contribution& mine,
-                                const UpdateStep& step, const optim::StepScalars& scalars);
-  void sum_over_tasks(distribute::ReplicaContext& replica, Contribution& mine,
-                      const UpdateStep& step);
-  void sum_within_task(distribute::ReplicaContext& replica, Contribution& mine,
-                       const UpdateStep& step);
+  void update_in_one_pass(Replica& replica, Contribution& mine, const UpdateStep& step,
+                          const optim::StepScalars& scalars);
+  UpdateResult update_from_sums(Replica& replica, Contribution& mine, const UpdateStep& step,
+                                const optim::StepScalars& scalars);
+  void sum_over_tasks(Replica& replica, Contribution& mine, const UpdateStep& step);
+  void sum_within_task(Replica& replica, Contribution& mine, const UpdateStep& step);
   // Called by one thread, while the others wait.
   void prepare_sums(Contributions all);
   void transform_sums(const UpdateStep& step);
   template <class Visit>
   void visit_sum(size_t i, const Visit& visit);
   void scale_sum(size_t i, double factor);
-  void update_slices(const distribute::ReplicaContext& replica, const GradientSources& sources,
-                     const UpdateStep& step, const optim::StepScalars& scalars, int64_t elements);
+  void update_slices(const Replica& replica, const GradientSources& sources, const UpdateStep& step,
+                     const optim::StepScalars& scalars, int64_t elements);
 
   const size_t local_replicas_;
   ReplicaGradients gradients_;

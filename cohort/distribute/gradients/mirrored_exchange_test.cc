@@ -19,7 +19,8 @@
 #include <mutex>
 
 #include "cohort/core/cpu/intra_op_threads.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/random.h"

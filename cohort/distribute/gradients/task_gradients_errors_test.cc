@@ -11,6 +11,7 @@
 
 #include "cohort/collective/testing_members.h"
 #include "cohort/distribute/gradients/testing_task_gradients.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/optim/sgd.h"
 
 namespace cohort::distribute {

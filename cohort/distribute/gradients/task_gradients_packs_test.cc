@@ -4,6 +4,7 @@
 #include <ATen/ops/sparse_coo_tensor.h>
 
 #include "cohort/distribute/gradients/testing_task_gradients.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/optim/sgd.h"
 
@@ -120,7 +121,8 @@ TEST(TaskGradientsBytes, ExchangesThatComeAndGoUseTheSameMemory) {
             });
           }
         };
-        for (int i = 0; i < 2; ++i) step();  // the first one's memory is free once the second has called
+        for (int i = 0; i < 2; ++i)
+          step();  // the first one's memory is free once the second has called
         const int before = watch.of_task[static_cast<size_t>(task)]->buffers;
         for (int i = 0; i < 5; ++i) step();
         EXPECT_EQ(watch.of_task[static_cast<size_t>(task)]->buffers, before);

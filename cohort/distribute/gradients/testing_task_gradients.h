@@ -21,8 +21,9 @@
 #include <vector>
 
 #include "cohort/collective/testing_forwarding_communicator.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/distribute/testing_topology.h"

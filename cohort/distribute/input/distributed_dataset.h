@@ -15,17 +15,20 @@
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/data/dataset.h"
+#include "cohort/distribute/core/input_options.h"
+#include "cohort/distribute/core/input_workers.h"
 #include "cohort/distribute/input/distributed_iterator.h"
 #include "cohort/distribute/input/input_context.h"
-#include "cohort/distribute/input/input_options.h"
-#include "cohort/distribute/input/input_workers.h"
-#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/values/values.h"
+
+namespace cohort::internal {
+class StrategyCore;
+}
 
 namespace cohort::distribute {
 
-// Made by Strategy::experimental_distribute_dataset, distribute_datasets_from_function and the
-// functions below. Immutable; keeps the strategy alive.
+// Made by Strategy::experimental_distribute_dataset, distribute_datasets_from_function and
+// get_distributed_dataset (strategies/get_distributed_dataset.h). Immutable; keeps the strategy alive.
 // Thread safety: any thread.
 class COHORT_API DistributedDataset {
  public:
@@ -59,7 +62,7 @@ class COHORT_API DistributedDataset {
   // For the library's own use.
   explicit DistributedDataset(std::shared_ptr<const internal_input::Source> source)
       : source_(std::move(source)) {}
-  Strategy strategy() const;
+  const std::shared_ptr<internal::StrategyCore>& core() const;
   // Pass number `pass`, from its beginning; the first is 0, and iterator() makes the one after.
   DistributedIterator iterator_of_pass(uint64_t pass) const;
 
@@ -73,27 +76,5 @@ struct DistributedDatasetOptions {
   // batches for one replica, and a worker's replicas take them in turn.
   bool split_batches = true;
 };
-
-// Distributes like Strategy::experimental_distribute_dataset, to input workers of the caller. Each
-// worker has a pipeline; its auto_shard_policy decides what it reads. Replicas of worker 0 come
-// first.
-// Splitting: over N replicas in sync, a batch of n rows becomes N pieces of ceil(n / N) rows, the
-// last ones smaller or empty. Pieces are views, so memory does not grow with the number of
-// replicas. One piece for each of the worker's replicas is prepared ahead, and
-// experimental_per_replica_buffer_size more for each, at least (data/nodes/prefetch.h).
-// Errors: as Strategy::experimental_distribute_dataset; InvalidArgument (`workers` do not feed the
-// strategy's devices, in their order, each as many).
-COHORT_API DistributedDataset
-get_distributed_dataset(const data::Dataset& dataset, const InputWorkers& workers,
-                        const Strategy& strategy, const DistributedDatasetOptions& options = {});
-
-// Distributes like Strategy::distribute_datasets_from_function, to input workers of the caller:
-// fn(contexts[i]) makes the dataset of worker i, whose replicas take its elements in turn.
-// Errors: InvalidArgument (the number of contexts is not the number of workers; as above), what fn
-// throws.
-COHORT_API DistributedDataset
-get_distributed_datasets_from_function(const DatasetFunction& fn, const InputWorkers& workers,
-                                       const std::vector<InputContext>& contexts,
-                                       const Strategy& strategy, const InputOptions& options = {});
 
 }  // namespace cohort::distribute

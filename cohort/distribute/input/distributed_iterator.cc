@@ -1,9 +1,9 @@
 #include "cohort/distribute/input/distributed_iterator.h"
 
 #include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/input/step_reader.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
 
 namespace cohort::distribute {
 

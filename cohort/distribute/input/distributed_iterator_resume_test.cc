@@ -6,6 +6,7 @@
 
 #include "cohort/data/testing_device.h"
 #include "cohort/distribute/input/distributed_iterator.h"
+#include "cohort/distribute/strategies/get_distributed_dataset.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
 

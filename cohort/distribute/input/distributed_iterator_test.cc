@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/get_distributed_dataset.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/train/objects/trackable.h"

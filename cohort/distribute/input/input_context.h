@@ -8,9 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 
 #include "cohort/core/export.h"
+
+namespace cohort::data {
+class Dataset;
+}
 
 namespace cohort::distribute {
 
@@ -25,5 +30,8 @@ struct COHORT_API InputContext {
 };
 // tf.distribute.InputContext(input pipeline id I, total: N)
 COHORT_API std::ostream& operator<<(std::ostream& out, const InputContext& context);
+
+// Makes the dataset of one input worker.
+using DatasetFunction = std::function<data::Dataset(const InputContext&)>;
 
 }  // namespace cohort::distribute

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/input/input_workers.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/input_workers.h"
+#include "cohort/distribute/core/strategy_core.h"
 
 namespace cohort::distribute::internal_input {
 

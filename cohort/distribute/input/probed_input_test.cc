@@ -7,7 +7,8 @@
 #include <atomic>
 
 #include "cohort/distribute/input/distributed_dataset.h"
-#include "cohort/distribute/step/ordered_results.h"
+#include "cohort/distribute/strategies/get_distributed_dataset.h"
+#include "cohort/distribute/strategies/ordered_results.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
 

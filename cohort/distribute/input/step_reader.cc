@@ -5,8 +5,8 @@
 #include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/storage/pending_elements.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/dummy_batch.h"
-#include "cohort/distribute/step/strategy_core.h"
 #include "cohort/distribute/tasks/task_errors.h"
 #include "cohort/train/objects/save_group.h"
 

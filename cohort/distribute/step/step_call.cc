@@ -1,6 +1,8 @@
 #include "cohort/distribute/step/step_call.h"
 
 #include "cohort/core/bytes/kept_blocks.h"
+#include "cohort/core/error.h"
+#include "cohort/distribute/core/strategy_core.h"
 
 namespace cohort::internal {
 
@@ -15,17 +17,21 @@ void RunFrame::operator delete(void* frame, size_t, std::align_val_t alignment) 
   ::operator delete(frame, alignment);
 }
 
-void throw_wrong_component_count(const char* what, size_t components, size_t replicas) {
-  throw InvalidArgumentError(str(what, " has ", components, " components, but this process has ",
-                                 replicas, " replicas; was it made under another strategy?"));
-}
-
 void throw_no_step_function() {
   throw InvalidArgumentError("run was given an empty function; give it one that can be called");
 }
 
 void throw_different_variables() {
   throw InvalidArgumentError("the replicas of a step returned different variables");
+}
+
+size_t num_local_replicas(const StrategyCore& core) {
+  return static_cast<size_t>(core.num_local_replicas());
+}
+
+void run_frame(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
+               const distribute::RunOptions& options) {
+  core.run(frame, options);
 }
 
 std::shared_ptr<RunFrame> own_frame(RunFrame* frame) {

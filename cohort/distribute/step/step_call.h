@@ -16,11 +16,18 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/structure_call.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/run_options.h"
+#include "cohort/distribute/values/component.h"
 #include "cohort/distribute/values/values.h"
-#include "cohort/distribute/variables/component.h"
+#include "cohort/distribute/variables/variable.h"
+
+namespace cohort::distribute {
+class ReplicaContext;
+}
 
 namespace cohort::internal {
+
+class StrategyCore;
 
 // What one replica runs. Kept alive by every thread that still runs it.
 class COHORT_API RunFrame {
@@ -37,9 +44,6 @@ class COHORT_API RunFrame {
 };
 COHORT_API std::shared_ptr<RunFrame> own_frame(RunFrame* frame);
 
-// `what`: whose components they are, such as "an argument of run".
-[[noreturn]] COHORT_API void throw_wrong_component_count(const char* what, size_t components,
-                                                         size_t replicas);
 [[noreturn]] COHORT_API void throw_different_variables();
 [[noreturn]] COHORT_API void throw_no_step_function();
 // Checks a std::function or a pointer, which may be empty.
@@ -214,5 +218,26 @@ class StepFrame final
   Fn fn_;  // a reference for lvalues
   std::tuple<KeptArgument<Args>...> args_;
 };
+
+// What run_on_replicas asks of the strategy.
+COHORT_API size_t num_local_replicas(const StrategyCore& core);
+COHORT_API void run_frame(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
+                          const distribute::RunOptions& options);
+
+// See Strategy::run.
+template <class Fn, class... Args>
+auto run_on_replicas(StrategyCore& core, const distribute::RunOptions& options, Fn&& fn,
+                     Args&&... args) {
+  using Frame = StepFrame<Fn, Args...>;
+  const size_t replicas = num_local_replicas(core);
+  check_is_function<std::remove_cvref_t<Fn>>(fn);
+  (check_components(args, replicas), ...);
+  auto* const frame = new Frame(replicas, static_cast<Fn&&>(fn), static_cast<Args&&>(args)...);
+  const std::shared_ptr<RunFrame> owner = own_frame(frame);
+  run_frame(core, owner, options);
+  if constexpr (!std::is_void_v<typename Frame::Result>) {
+    return static_cast<typename Frame::Results*>(frame)->take_results();
+  }
+}
 
 }  // namespace cohort::internal

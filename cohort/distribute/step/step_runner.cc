@@ -6,10 +6,10 @@
 
 #include "cohort/core/caught_error.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/input/distributed_dataset.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/step/structure_form.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/input/distribute_dataset.h"
+#include "cohort/distribute/reduce/reduce_replicas.h"
+#include "cohort/distribute/reduce/structure_form.h"
 #include "cohort/train/objects/save_group.h"
 
 namespace cohort::internal {
@@ -21,17 +21,16 @@ using distribute::DistributedIterator;
 using distribute::PerReplica;
 using distribute::ReduceOp;
 using distribute::ReplicaContext;
-using distribute::Strategy;
 
-Leaf reduced(const Strategy& strategy, StepReduction reduction, const std::vector<Leaf>& leaves) {
+Leaf reduced(StrategyCore& core, StepReduction reduction, const std::vector<Leaf>& leaves) {
   if (reduction == StepReduction::kConcat) {  // which may be strings
     const PerReplica<Structure> values(PerReplica<Structure>::Values(leaves.begin(), leaves.end()));
-    return strategy.gather(values, 0).leaf();
+    return gather_replicas(core, values, 0).leaf();
   }
   PerReplica<Tensor>::Values tensors;
   for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
   const bool is_sum = reduction == StepReduction::kSum;
-  return strategy.reduce(is_sum ? ReduceOp::SUM : ReduceOp::MEAN,
+  return reduce_replicas(core, is_sum ? ReduceOp::SUM : ReduceOp::MEAN,
                          PerReplica<Tensor>(std::move(tensors)));
 }
 
@@ -53,7 +52,7 @@ void check_reducible(const StepFunction& step, const Structure& result) {
   });
 }
 
-Structure reduced(const Strategy& strategy, const StepFunction& step,
+Structure reduced(StrategyCore& core, const StepFunction& step,
                   const PerReplica<Structure>& results) {
   const size_t leaves = results.value(0).num_leaves();
   const size_t reductions = step.reductions.size();
@@ -62,12 +61,12 @@ Structure reduced(const Strategy& strategy, const StepFunction& step,
                                    " reductions, but its result has ", leaves,
                                    " leaves; give one reduction, or one for each leaf"));
   }
-  agree_on_form(strategy.core()->group(), results.value(0), "the results of a step");
+  agree_on_form(core.group(), results.value(0), "the results of a step");
   check_reducible(step, results.value(0));
   size_t next = 0;
   return map_structures(std::vector<Structure>(results.values().begin(), results.values().end()),
                         [&](const std::vector<Leaf>& components) -> Leaf {
-                          return reduced(strategy, reduction_of_leaf(step, next++), components);
+                          return reduced(core, reduction_of_leaf(step, next++), components);
                         });
 }
 
@@ -83,14 +82,15 @@ void in_every_task(const std::shared_ptr<StrategyCore>& core, FunctionRef<void()
   }
 }
 
-Structure run_step(const Strategy& strategy, const std::shared_ptr<const StepFunction>& step,
+Structure run_step(StrategyCore& core, const std::shared_ptr<const StepFunction>& step,
                    const PerReplica<Structure>& batch) {
-  const auto results = strategy.run(  // which keeps the step, for a replica that it gives up
+  const auto results = run_on_replicas(  // which keeps the step, for a replica that it gives up
+      core, distribute::RunOptions{},
       [step](ReplicaContext& context, const Structure& piece) {
         return step->call(context, piece);
       },
       batch);
-  return reduced(strategy, *step, results);
+  return reduced(core, *step, results);
 }
 
 namespace {
@@ -164,24 +164,22 @@ class LocalInput final : public StepInput {
 // Runs each step where it is scheduled, on all replicas of this process at once.
 class SynchronousRunner final : public StepRunner {
  public:
-  explicit SynchronousRunner(std::shared_ptr<StrategyCore> core) : strategy_(std::move(core)) {}
+  explicit SynchronousRunner(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {}
 
-  void fail(const std::exception_ptr& error) noexcept override {
-    strategy_.core()->note_failure(error);
-  }
+  void fail(const std::exception_ptr& error) noexcept override { core_->note_failure(error); }
 
   std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,
                                   const std::shared_ptr<StepInput>& input) override {
     join();
     auto* local = dynamic_cast<LocalInput*>(input.get());
-    if (local == nullptr || !local->belongs_to(*strategy_.core())) {
+    if (local == nullptr || !local->belongs_to(*core_)) {
       throw InvalidArgumentError(str("step ", quoted(step->name),
                                      " was scheduled on another strategy's input; make it with "
                                      "make_input() of this runner"));
     }
     std::promise<Structure> promise;
     try {
-      promise.set_value(run_step(strategy_, step, local->take()));
+      promise.set_value(run_step(*core_, step, local->take()));
     } catch (...) {
       first_error_ = caught_error();
       promise.set_exception(first_error_);
@@ -194,33 +192,30 @@ class SynchronousRunner final : public StepRunner {
   }
 
   std::shared_ptr<StepInput> make_input(const data::Dataset& dataset) override {
-    return std::make_shared<LocalInput>(strategy_.core(),
-                                        strategy_.experimental_distribute_dataset(dataset));
+    return std::make_shared<LocalInput>(core_, distribute_dataset(core_, dataset, {}));
   }
   std::shared_ptr<StepInput> make_input(const DatasetFunction& fn,
                                         const distribute::InputOptions& options) override {
-    return std::make_shared<LocalInput>(strategy_.core(),
-                                        strategy_.distribute_datasets_from_function(fn, options));
+    return std::make_shared<LocalInput>(core_, distribute_from_function(core_, fn, options));
   }
   std::shared_ptr<StepInput> make_input(const DistributedDataset& dataset) override {
-    if (!(dataset.strategy() == strategy_)) {
+    if (dataset.core() != core_) {
       throw InvalidArgumentError(str(
-          "a dataset that was distributed by another strategy was given where ",
-          strategy_.core()->name(),
+          "a dataset that was distributed by another strategy was given where ", core_->name(),
           " runs the steps; distribute it with the strategy in whose scope the model was made"));
     }
-    return std::make_shared<LocalInput>(strategy_.core(), dataset);
+    return std::make_shared<LocalInput>(core_, dataset);
   }
 
  private:
-  Strategy strategy_;
+  const std::shared_ptr<StrategyCore> core_;
   std::exception_ptr first_error_;  // that nobody was told of by schedule() or join()
 };
 
 }  // namespace
 
-std::unique_ptr<StepRunner> StrategyCore::make_runner() {
-  return std::make_unique<SynchronousRunner>(shared_from_this());
+std::unique_ptr<StepRunner> make_local_runner(std::shared_ptr<StrategyCore> core) {
+  return std::make_unique<SynchronousRunner>(std::move(core));
 }
 
 }  // namespace cohort::internal

@@ -21,11 +21,18 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure_call.h"
-#include "cohort/distribute/input/input_options.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/input_options.h"
+#include "cohort/distribute/input/input_context.h"
+#include "cohort/distribute/step/step_call.h"
 #include "cohort/train/objects/trackable.h"
 
+namespace cohort::distribute {
+class DistributedDataset;
+}
+
 namespace cohort::internal {
+
+class StepRunner;
 
 // How the replicas' results of one step are combined, leaf by leaf. Leaves are numbers.
 enum class StepReduction {
@@ -56,14 +63,17 @@ std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
       .reductions = std::move(reductions)});
 }
 
+// The runner of strategies that run a step on all replicas of this process at once: it runs each where
+// it is scheduled, on the calling thread.
+std::unique_ptr<StepRunner> make_local_runner(std::shared_ptr<StrategyCore> core);
+
 // Runs `call`, which every task of a job makes alike, and says what it throws to a runner
 // (StepRunner::fail) that is there from its beginning. Errors: those of `call`.
 void in_every_task(const std::shared_ptr<StrategyCore>& core, FunctionRef<void()> call);
 
 // Runs the step once on all replicas of the calling task, and reduces their results.
 // Errors: those of Strategy::run; InvalidArgument (see StepRunner::schedule).
-Structure run_step(const distribute::Strategy& strategy,
-                   const std::shared_ptr<const StepFunction>& step,
+Structure run_step(StrategyCore& core, const std::shared_ptr<const StepFunction>& step,
                    const distribute::PerReplica<Structure>& batch);
 
 // The source from which each step draws its batch. Made by a runner, for its strategy. A checkpoint

@@ -6,8 +6,9 @@
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/dataset.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/input_context.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"

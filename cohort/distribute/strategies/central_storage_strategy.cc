@@ -4,8 +4,8 @@
 
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/structure/device.h"
+#include "cohort/distribute/core/strategy_devices.h"
 #include "cohort/distribute/strategies/local_strategy.h"
-#include "cohort/distribute/strategies/strategy_devices.h"
 
 namespace cohort::distribute {
 namespace {

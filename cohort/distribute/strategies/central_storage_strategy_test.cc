@@ -8,6 +8,7 @@
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/variables/local_variable.h"

@@ -4,16 +4,23 @@
 #include "cohort/core/cpu/flush_denormals.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/gradients/mirrored_exchange.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/make_local_variable.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/step/step_call.h"
+#include "cohort/distribute/step/step_runner.h"
+#include "cohort/distribute/strategies/replica_context.h"
+#include "cohort/distribute/variables/make_local_variable.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
 namespace {
+
+// Its only replica.
+distribute::ReplicaContext& default_context() {
+  static distribute::ReplicaContext context(*default_core(), 0, default_core()->group().view());
+  return context;
+}
 
 class DefaultStrategy final : public StrategyCore {
  public:
@@ -33,12 +40,13 @@ class DefaultStrategy final : public StrategyCore {
 
   // Calls the function on the caller's thread and devices; grad mode is off, as in every step.
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions&) override {
-    ContextGuard guard(*this, &default_replica_context());
+    distribute::ReplicaContext& replica = default_context();
+    ContextGuard guard(*this, &replica);
     at::NoGradGuard no_grad;
     const ScopedPhase computing(profiler::Phase::kCompute);
     count_step();
     const ScopedFlushDenormals flush_denormals;
-    with_typed_errors("replica 0", [&] { frame->call(default_replica_context(), 0); });
+    with_typed_errors("replica 0", [&] { frame->call(replica, 0); });
   }
 
   std::shared_ptr<VariableImpl> create_variable(
@@ -49,6 +57,10 @@ class DefaultStrategy final : public StrategyCore {
 
   std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override {
     return std::make_unique<MirroredExchange>(std::move(targets), group_);
+  }
+
+  std::unique_ptr<StepRunner> make_runner() override {
+    return make_local_runner(shared_from_this());
   }
 
  private:
@@ -63,9 +75,6 @@ const std::shared_ptr<StrategyCore>& default_core() {
   return core;
 }
 
-distribute::ReplicaContext& default_replica_context() {
-  static distribute::ReplicaContext context(*default_core(), 0, default_core()->group().view());
-  return context;
-}
+Replica& default_replica() { return default_context(); }
 
 }  // namespace cohort::internal

@@ -1,7 +1,7 @@
 #include "cohort/distribute/strategies/legacy.h"
 
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/input/distribute_dataset.h"
 
 namespace cohort::distribute {
 
@@ -9,7 +9,7 @@ using internal::str;
 
 // The counters of distributed datasets do not count these iterators, as in the original.
 InputIterator Strategy::make_dataset_iterator(const data::Dataset& dataset) const {
-  return InputIterator(get_distributed_dataset(dataset, core_->input_workers({}), *this));
+  return InputIterator(internal::distribute_to_workers(core(), dataset, core_->input_workers({})));
 }
 InputIterator Strategy::make_input_fn_iterator(const DatasetFunction& fn) const {
   return make_input_fn_iterator(fn, InputReplicationMode::PER_WORKER);
@@ -21,7 +21,7 @@ InputIterator Strategy::make_input_fn_iterator(const DatasetFunction& fn,
         "make_input_fn_iterator: input replication mode not supported: PER_REPLICA; use "
         "distribute_datasets_from_function");
   }
-  return InputIterator(datasets_from_function(fn, {}));
+  return InputIterator(internal::datasets_from_function(core(), fn, {}));
 }
 data::Dataset Strategy::experimental_make_numpy_dataset(const Structure& arrays) const {
   return data::Dataset::from_tensor_slices(arrays);

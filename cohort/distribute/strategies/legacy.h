@@ -15,7 +15,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/distribute/input/distributed_dataset.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/ops/gradient_tape.h"
 

@@ -4,11 +4,12 @@
 
 #include "cohort/core/observe/monitoring.h"
 #include "cohort/core/structure/device.h"
+#include "cohort/distribute/core/replica_streams.h"
 #include "cohort/distribute/gradients/cross_device_exchange.h"
 #include "cohort/distribute/gradients/mirrored_exchange.h"
-#include "cohort/distribute/step/replica_streams.h"
-#include "cohort/distribute/strategies/make_local_variable.h"
+#include "cohort/distribute/step/step_runner.h"
 #include "cohort/distribute/tasks/task_save_group.h"
+#include "cohort/distribute/variables/make_local_variable.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
@@ -66,6 +67,16 @@ std::shared_ptr<VariableImpl> LocalStrategy::create_variable(
     placement.parameter_device = torch_device(own_name(config_.parameter_device));
   }
   return make_local_variable(shared_from_this(), spec, initializer, placement);
+}
+
+std::unique_ptr<StepRunner> LocalStrategy::make_runner() {
+  return make_local_runner(shared_from_this());
+}
+
+Tensor LocalStrategy::sum_of_local(at::ArrayRef<Tensor> local_values) const {
+  if (config_.cross_device_ops == nullptr) return StrategyCore::sum_of_local(local_values);
+  const distribute::PerReplica<Tensor> values({local_values.begin(), local_values.end()});
+  return config_.cross_device_ops->reduce(distribute::ReduceOp::SUM, values, "CPU:0").item();
 }
 
 std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {

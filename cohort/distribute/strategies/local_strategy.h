@@ -4,9 +4,8 @@
 #pragma once
 
 #include "cohort/core/program/per_task.h"
-#include "cohort/distribute/step/local_replicas.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/local_replicas.h"
 
 namespace cohort::internal {
 
@@ -58,9 +57,11 @@ class LocalStrategy : public StrategyCore {
       const distribute::VariableSpec& spec,
       const distribute::VariableInitializer& initializer) override;
   std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override;
+  std::unique_ptr<StepRunner> make_runner() override;
   std::shared_ptr<train::SaveGroup> save_group() override { return save_group_; }
 
  private:
+  Tensor sum_of_local(at::ArrayRef<Tensor> local_values) const override;
   // The current task's. Errors: FailedPrecondition (a task that the communicator does not serve).
   LocalReplicas& replicas() const { return replicas_.get(); }
   std::unique_ptr<LocalReplicas> make_replicas() const;

@@ -1,8 +1,8 @@
 #include "cohort/distribute/strategies/mirrored_strategy.h"
 
 #include "cohort/core/observe/logging.h"
+#include "cohort/distribute/core/strategy_devices.h"
 #include "cohort/distribute/strategies/local_strategy.h"
-#include "cohort/distribute/strategies/strategy_devices.h"
 
 namespace cohort::distribute {
 namespace {

@@ -9,8 +9,7 @@
 //   }
 #pragma once
 
-#include <chrono>
-#include <functional>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,11 +19,13 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/named_functions.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/run_options.h"
+#include "cohort/distribute/input/input_context.h"
+#include "cohort/distribute/step/scope.h"
 #include "cohort/distribute/step/step_call.h"
 #include "cohort/distribute/strategies/strategy_extended.h"
+#include "cohort/distribute/tasks/named_functions.h"
+#include "cohort/distribute/values/reduce_axis.h"
 #include "cohort/distribute/values/reduced.h"
 #include "cohort/distribute/values/values.h"
 #include "cohort/distribute/variables/variable.h"
@@ -39,41 +40,9 @@ namespace cluster_resolver {
 class ClusterResolver;
 }
 class DistributedDataset;
-struct InputContext;
 class InputIterator;
 struct InputOptions;
 enum class InputReplicationMode : int;
-class InputWorkers;
-
-// Makes the dataset of one input worker.
-using DatasetFunction = std::function<data::Dataset(const InputContext&)>;
-
-struct RunOptions {
-  // False: the replicas run one after another on their threads (they still meet in merge_call and
-  // all_reduce); for step functions that are not thread-safe.
-  bool concurrent = true;
-  // How long a replica waits for another in a collective call, and how long `run` waits for the
-  // last replica after the first has ended. 0: the strategy's default (10 minutes). If the last
-  // replica does not return in time, `run` throws, and the strategy refuses further steps until it
-  // has returned; until then the step function and everything it refers to must stay alive.
-  std::chrono::milliseconds timeout{0};
-};
-
-// The dimensions over which reduce works inside each replica, before it reduces across replicas.
-class ReduceAxis {
- public:
-  ReduceAxis(std::nullopt_t) {}
-  ReduceAxis(int64_t axis) : axes_{axis}, given_(true) {}
-  ReduceAxis(int axis) : ReduceAxis(static_cast<int64_t>(axis)) {}
-  ReduceAxis(std::initializer_list<int64_t> axes) : axes_(axes), given_(true) {}
-
-  bool given() const { return given_; }
-  const std::vector<int64_t>& axes() const { return axes_; }
-
- private:
-  std::vector<int64_t> axes_;
-  bool given_ = false;
-};
 
 // Describes a replica to the function of experimental_distribute_values_from_function.
 struct ValueContext {
@@ -122,8 +91,8 @@ class COHORT_API Strategy {
     (void)internal::StepForm<Fn, Args...>();
     internal::check_fault<internal::kStepFault<Fn, Args...>>();
     if constexpr (internal::kStepFault<Fn, Args...> == internal::CallFault::kNone) {
-      return run_step<Fn, Args...>(RunOptions{}, static_cast<Fn&&>(fn),
-                                   static_cast<Args&&>(args)...);
+      return internal::run_on_replicas<Fn, Args...>(*core_, RunOptions{}, static_cast<Fn&&>(fn),
+                                                    static_cast<Args&&>(args)...);
     }
   }
   template <class Fn, class... Args>
@@ -131,7 +100,8 @@ class COHORT_API Strategy {
     (void)internal::StepForm<Fn, Args...>();
     internal::check_fault<internal::kStepFault<Fn, Args...>>();
     if constexpr (internal::kStepFault<Fn, Args...> == internal::CallFault::kNone) {
-      return run_step<Fn, Args...>(options, static_cast<Fn&&>(fn), static_cast<Args&&>(args)...);
+      return internal::run_on_replicas<Fn, Args...>(*core_, options, static_cast<Fn&&>(fn),
+                                                    static_cast<Args&&>(args)...);
     }
   }
 
@@ -255,36 +225,11 @@ class COHORT_API Strategy {
 
  private:
   NamedFunctions& named_functions() const;
-  // Combines checked values.
-  Tensor combine(ReduceOp op, const PerReplica<Tensor>& value, const ReduceAxis& axis) const;
   size_t num_local_replicas() const;
   ValueContext value_context(size_t local_replica) const;
-  // distribute_datasets_from_function, not counted.
-  DistributedDataset datasets_from_function(const DatasetFunction& fn,
-                                            const InputOptions& options) const;
   static PerReplica<Structure> next_input(InputIterator& input);
-
-  template <class Fn, class... Args>
-  auto run_step(const RunOptions& options, Fn&& fn, Args&&... args) const {
-    using Frame = internal::StepFrame<Fn, Args...>;
-    const size_t replicas = num_local_replicas();
-    internal::check_is_function<std::remove_cvref_t<Fn>>(fn);
-    (internal::check_components(args, replicas), ...);
-    auto* const frame = new Frame(replicas, static_cast<Fn&&>(fn), static_cast<Args&&>(args)...);
-    const std::shared_ptr<internal::RunFrame> owner = internal::own_frame(frame);
-    run_frame(owner, options);
-    if constexpr (!std::is_void_v<typename Frame::Result>) {
-      return static_cast<typename Frame::Results*>(frame)->take_results();
-    }
-  }
-  void run_frame(const std::shared_ptr<internal::RunFrame>& frame, const RunOptions& options) const;
 
   internal::Handle<internal::StrategyCore, "Strategy"> core_;
 };
-
-template <class Fn, class... Args>
-auto StrategyExtended::call_for_each_replica(Fn&& fn, Args&&... args) const {
-  return Strategy(core_).run(static_cast<Fn&&>(fn), static_cast<Args&&>(args)...);
-}
 
 }  // namespace cohort::distribute

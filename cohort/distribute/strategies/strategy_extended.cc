@@ -3,15 +3,16 @@
 #include <numeric>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/input/input_options.h"
-#include "cohort/distribute/input/input_workers.h"
-#include "cohort/distribute/step/communication_scope.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/communication_scope.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/input_options.h"
+#include "cohort/distribute/core/input_workers.h"
+#include "cohort/distribute/core/replica.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/reduce/reduce_replicas.h"
+#include "cohort/distribute/values/rows_together.h"
 #include "cohort/distribute/variables/colocation.h"
 #include "cohort/distribute/variables/local_variable.h"
-#include "cohort/distribute/variables/rows_together.h"
 
 namespace cohort::distribute {
 
@@ -34,14 +35,14 @@ Mirrored<Tensor> StrategyExtended::reduce_to(ReduceOp op, const Mirrored<Tensor>
                                              const Destinations& destinations,
                                              const CommunicationOptions& options) const {
   const internal::CommunicationScope communication(*core_, options);
-  return CrossDeviceOps::broadcast(Strategy(core_).reduce(op, value), destinations);
+  return CrossDeviceOps::broadcast(internal::reduce_replicas(*core_, op, value), destinations);
 }
 
 Mirrored<Tensor> StrategyExtended::reduce_to(ReduceOp op, const Tensor& value,
                                              const Destinations& destinations,
                                              const CommunicationOptions& options) const {
   const internal::CommunicationScope communication(*core_, options);
-  return CrossDeviceOps::broadcast(Strategy(core_).reduce(op, value), destinations);
+  return CrossDeviceOps::broadcast(internal::reduce_replicas(*core_, op, value), destinations);
 }
 
 Mirrored<IndexedSlices> StrategyExtended::reduce_to(ReduceOp op,
@@ -53,10 +54,11 @@ Mirrored<IndexedSlices> StrategyExtended::reduce_to(ReduceOp op,
   if (const CrossDeviceOps* ops = core_->cross_device_ops()) {
     return ops->reduce(op, value, destinations);
   }
-  const Strategy strategy(core_);
-  const auto join = [&](const PerReplica<Tensor>& parts) { return strategy.gather(parts, 0); };
+  const auto join = [&](const PerReplica<Tensor>& parts) {
+    return internal::gather_replicas(*core_, parts, 0);
+  };
   return CrossDeviceOps::broadcast(
-      internal::rows_together(op, value, strategy.num_replicas_in_sync(), join), destinations);
+      internal::rows_together(op, value, core_->num_replicas_in_sync(), join), destinations);
 }
 
 std::vector<Mirrored<Tensor>> StrategyExtended::batch_reduce_to(
@@ -64,11 +66,11 @@ std::vector<Mirrored<Tensor>> StrategyExtended::batch_reduce_to(
   internal::require_cross_replica("batch_reduce_to", "ReplicaContext::all_reduce");
   const internal::CommunicationScope communication(*core_, options);
   if (const CrossDeviceOps* ops = core_->cross_device_ops()) return ops->batch_reduce(op, pairs);
-  const Strategy strategy(core_);
   std::vector<Mirrored<Tensor>> reduced;
   reduced.reserve(pairs.size());
   for (const auto& [value, destinations] : pairs) {
-    reduced.push_back(CrossDeviceOps::broadcast(strategy.reduce(op, value), destinations));
+    reduced.push_back(
+        CrossDeviceOps::broadcast(internal::reduce_replicas(*core_, op, value), destinations));
   }
   return reduced;
 }

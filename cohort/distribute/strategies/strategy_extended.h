@@ -21,7 +21,8 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/distribute/values/cross_device_ops.h"
+#include "cohort/distribute/reduce/cross_device_ops.h"
+#include "cohort/distribute/step/step_call.h"
 #include "cohort/distribute/values/values.h"
 #include "cohort/distribute/variables/variable.h"
 
@@ -131,7 +132,14 @@ class COHORT_API StrategyExtended {
 
   // Strategy::run.
   template <class Fn, class... Args>
-  auto call_for_each_replica(Fn&& fn, Args&&... args) const;
+  auto call_for_each_replica(Fn&& fn, Args&&... args) const {
+    (void)internal::StepForm<Fn, Args...>();
+    internal::check_fault<internal::kStepFault<Fn, Args...>>();
+    if constexpr (internal::kStepFault<Fn, Args...> == internal::CallFault::kNone) {
+      return internal::run_on_replicas<Fn, Args...>(*core_, RunOptions{}, static_cast<Fn&&>(fn),
+                                                    static_cast<Args&&>(args)...);
+    }
+  }
 
   // Calls fn(component, arguments...) once for each component of the variable in memory of its own, in
   // cross-replica context where assign and value() act on that component alone. A variable that other

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/distribute/strategies/one_device_strategy.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_storage.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/objects/save_group.h"
 

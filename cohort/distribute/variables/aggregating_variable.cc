@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/replica.h"
 
 namespace cohort::internal {
 
@@ -26,7 +26,7 @@ bool AggregatingVariable::has_working_copy(size_t replica) const {
 }
 
 Tensor AggregatingVariable::read() const {
-  const distribute::ReplicaContext* context = owners_replica("read");
+  const Replica* context = owners_replica("read");
   if (context == nullptr) return has_working_copy(0) ? component(0) : leaf(0);
   const auto replica = static_cast<size_t>(context->local_replica_id());
   const Tensor& mine = leaf(replica);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/variables/variable_spec.h"
+#include "cohort/distribute/core/variable_spec.h"
 
 namespace cohort::internal {
 

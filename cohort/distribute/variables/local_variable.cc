@@ -6,7 +6,7 @@
 
 #include "cohort/core/cpu/huge_pages.h"
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 
 namespace cohort::internal {
 
@@ -48,8 +48,8 @@ void LocalVariable::check_task() const {
   throw_of_other_task(str("variable '", name(), "'"), *owner_);
 }
 
-distribute::ReplicaContext* LocalVariable::owners_replica(const char* operation) const {
-  distribute::ReplicaContext* const replica = calling_replica(operation);
+Replica* LocalVariable::owners_replica(const char* operation) const {
+  Replica* const replica = calling_replica(operation);
   if (replica != nullptr) check_task();
   return replica;
 }

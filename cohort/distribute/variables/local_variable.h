@@ -53,7 +53,7 @@ class LocalVariable : public VariableImpl {
 
  protected:
   // The calling replica. Errors: also those of check_task, in a replica.
-  distribute::ReplicaContext* owners_replica(const char* operation) const;
+  Replica* owners_replica(const char* operation) const;
   // Writes a restored value into local component `replica`; allocates no memory.
   virtual void write_restored(size_t replica, const Tensor& value);
   // Applies op to component `replica`, and so to all that share its storage.

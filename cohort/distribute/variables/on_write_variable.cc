@@ -5,23 +5,21 @@
 #include <utility>
 
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/variables/write_together.h"
 
 namespace cohort::internal {
 
-using distribute::ReplicaContext;
-
 Tensor OnWriteVariable::read() const {
-  const ReplicaContext* replica = owners_replica("read");
+  const Replica* replica = owners_replica("read");
   if (replica != nullptr) return leaf(static_cast<size_t>(replica->local_replica_id()));
   return leaf(static_cast<size_t>(std::max(0, updated_component(*core()))));
 }
 
 void OnWriteVariable::assign(AssignOp op, const Tensor& value) {
-  ReplicaContext* replica = owners_replica(assign_name(op));
+  Replica* replica = owners_replica(assign_name(op));
   check_computes(*this, op);
   const Tensor checked = checked_value(value, assign_name(op));
   if (is_tracing()) return;
@@ -39,7 +37,7 @@ void OnWriteVariable::write_everywhere(AssignOp op, const Tensor& value) {
   }
 }
 
-void OnWriteVariable::assign_in_replica(ReplicaContext& replica, AssignOp op, const Tensor& value) {
+void OnWriteVariable::assign_in_replica(Replica& replica, AssignOp op, const Tensor& value) {
   if (replica.num_replicas_in_sync() == 1) return write_everywhere(op, value);
   const std::string call = call_of_tasks(assign_name(op));
   assign_together(replica, {*this, name(), call}, op, value,
@@ -47,7 +45,7 @@ void OnWriteVariable::assign_in_replica(ReplicaContext& replica, AssignOp op, co
 }
 
 void OnWriteVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
-  ReplicaContext* replica = owners_replica(scatter_name(op));
+  Replica* replica = owners_replica(scatter_name(op));
   check_computes(*this, op);
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
   if (is_tracing()) return;
@@ -66,7 +64,7 @@ void OnWriteVariable::scatter_everywhere(ScatterOp op, IndexedSlices slices) {
   for (const size_t i : distinct_components()) write_rows(i, op, slices);
 }
 
-void OnWriteVariable::scatter_in_replica(ReplicaContext& replica, ScatterOp op,
+void OnWriteVariable::scatter_in_replica(Replica& replica, ScatterOp op,
                                          const IndexedSlices& slices) {
   if (replica.num_replicas_in_sync() == 1) return scatter_everywhere(op, slices);
   const std::string call = call_of_tasks(scatter_name(op));

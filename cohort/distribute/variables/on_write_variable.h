@@ -16,10 +16,9 @@ class OnWriteVariable : public LocalVariable {
 
  private:
   void write_everywhere(AssignOp op, const Tensor& value);
-  void assign_in_replica(distribute::ReplicaContext& replica, AssignOp op, const Tensor& value);
+  void assign_in_replica(Replica& replica, AssignOp op, const Tensor& value);
   void scatter_everywhere(ScatterOp op, IndexedSlices slices);
-  void scatter_in_replica(distribute::ReplicaContext& replica, ScatterOp op,
-                          const IndexedSlices& slices);
+  void scatter_in_replica(Replica& replica, ScatterOp op, const IndexedSlices& slices);
 };
 
 }  // namespace cohort::internal

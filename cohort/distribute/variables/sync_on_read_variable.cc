@@ -5,21 +5,18 @@
 #include <c10/core/ScalarType.h>
 
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/values/reduction.h"
 #include "cohort/distribute/variables/write_together.h"
 
 namespace cohort::internal {
 
-using distribute::ReplicaContext;
-using distribute::Strategy;
 using distribute::VariableAggregation;
 
 std::optional<size_t> SyncOnReadVariable::own_component(const char* operation) const {
-  if (const ReplicaContext* replica = owners_replica(operation)) {
+  if (const Replica* replica = owners_replica(operation)) {
     return static_cast<size_t>(replica->local_replica_id());
   }
   const int updated = updated_component(*core());
@@ -28,7 +25,7 @@ std::optional<size_t> SyncOnReadVariable::own_component(const char* operation) c
 }
 
 Tensor SyncOnReadVariable::read() const {
-  ReplicaContext* replica = owners_replica("read");
+  Replica* replica = owners_replica("read");
   const bool over_all = replica != nullptr && sync_on_read();
   if (!over_all) {
     const std::optional<size_t> own = own_component("read");
@@ -38,7 +35,7 @@ Tensor SyncOnReadVariable::read() const {
     const SyncOnReadVariable* variable;
     Tensor result;
   } mine{this, {}};
-  replica->merge("read of an ON_READ variable", &mine, [&](Strategy&, std::span<void* const> all) {
+  replica->merge("read of an ON_READ variable", &mine, [&](std::span<void* const> all) {
     for (void* one : all) {
       const SyncOnReadVariable* other = static_cast<Frame*>(one)->variable;
       if (other == this) continue;

@@ -5,7 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/structure/structure.h"
 #include "cohort/distribute/variables/local_variable.h"
-#include "cohort/distribute/variables/variable_creation.h"
+#include "cohort/distribute/variables/make_variable.h"
 
 namespace cohort::distribute {
 namespace {
@@ -34,7 +34,7 @@ const Variable& scattered(const Variable& variable, ScatterOp op, const IndexedS
 }  // namespace
 
 Variable::Variable(const Tensor& initial_value, VariableOptions options)
-    : Variable(internal::create_variable(initial_value, options)) {}
+    : Variable(internal::make_variable(initial_value, options)) {}
 
 Variable::Variable(const NumberLiteral& initial_value, VariableOptions options, int)
     : Variable(initial_value.tensor(), std::move(options)) {}
@@ -43,10 +43,10 @@ Variable::Variable(std::initializer_list<NumberLiteral> initial_value, VariableO
     : Variable(NumberLiteral(initial_value), std::move(options), 0) {}
 
 Variable::Variable(const std::function<Tensor()>& initializer, VariableOptions options)
-    : Variable(internal::create_variable(initializer, options)) {}
+    : Variable(internal::make_variable(initializer, options)) {}
 
 Variable::Variable(const VariableSpec& spec, const VariableInitializer& initializer)
-    : Variable(internal::create_variable(spec, initializer)) {}
+    : Variable(internal::make_variable(spec, initializer)) {}
 
 std::shared_ptr<train::Trackable> Variable::trackable() const {
   impl();

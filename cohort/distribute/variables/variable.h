@@ -20,8 +20,8 @@
 #include "cohort/core/export.h"
 #include "cohort/core/structure/number_scalar.h"
 #include "cohort/core/structure/tensor.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/values/values.h"
-#include "cohort/distribute/variables/variable_spec.h"
 #include "cohort/ops/indexed_slices.h"
 #include "cohort/ops/literal.h"
 

@@ -6,99 +6,11 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/variables/call_creators.h"
+#include "cohort/distribute/variables/creators.h"
 
-namespace cohort {
-namespace internal {
-
-// What `next` of a running creator refers to, which the creator may have kept.
-struct CreatorCall {
-  using Next = FunctionRef<distribute::Variable(distribute::VariableCreation)>;
-  explicit CreatorCall(Next passes_on) : next(passes_on) {}
-
-  const Next next;
-  const std::thread::id thread = std::this_thread::get_id();
-  std::atomic<bool> runs = true;
-};
-
-namespace {
-
-using distribute::NextVariableCreator;
-using distribute::Variable;
-using distribute::VariableCreation;
-
-constexpr const char* kScope = "a variable_creator_scope";
-
-struct Call {
-  const CreatorEntry* end;
-  StrategyCore& core;
-  FunctionRef<Variable(VariableCreation)> make;
-
-  Variable operator()(const Creators& creators, VariableCreation creation) const;
-};
-
-// Whether the strategy that makes the variable overrides what the creator says of the device.
-bool is_inside(const CreatorEntry& entry, const StrategyCore& core) {
-  return !core.is_default() && entry.core.lock().get() == &core;
-}
-
-Variable Call::operator()(const Creators& creators, VariableCreation creation) const {
-  Creators entry = creators;
-  while (entry != nullptr && entry.get() != end && entry->closed) entry = entry->outer;
-  if (entry == nullptr || entry.get() == end) return make(std::move(creation));
-
-  const auto next = [&](VariableCreation passed_on) {
-    if (is_inside(*entry, core)) passed_on.device.clear();
-    return (*this)(entry->outer, std::move(passed_on));
-  };
-  const auto call = std::make_shared<CreatorCall>(next);
-  struct Ended {
-    CreatorCall& call;
-    ~Ended() { call.runs = false; }
-  } ended{*call};
-  const std::string name = creation.options.name;
-  const ContextGuard around(entry->outer);
-  Variable variable = entry->creator(NextVariableCreator(call), std::move(creation));
-  if (variable) return variable;
-  throw InvalidArgumentError(
-      str("the creator of ", kScope, " returned an empty Variable where variable ", quoted(name),
-          " was to be made; return what `next` returns, or another variable"));
-}
-
-}  // namespace
-
-bool has_open_creator(const Creators& creators) {
-  for (const CreatorEntry* entry = creators.get(); entry != nullptr; entry = entry->outer.get()) {
-    if (!entry->closed) return true;
-  }
-  return false;
-}
-
-Variable call_creators(const CreatorEntry* end, StrategyCore& core, VariableCreation creation,
-                       FunctionRef<Variable(VariableCreation)> make) {
-  return Call{end, core, make}(current_creators(), std::move(creation));
-}
-
-}  // namespace internal
-
-namespace distribute {
+namespace cohort::distribute {
 
 using internal::str;
-
-Tensor VariableCreation::initial_value() const {
-  return initializer(shape ? ShardInfo::whole(*shape) : ShardInfo());
-}
-
-void VariableCreation::set_initial_value(const Tensor& value) {
-  if (!value.defined()) {
-    throw InvalidArgumentError(str("set_initial_value of variable ", internal::quoted(options.name),
-                                   " got an undefined tensor"));
-  }
-  const Tensor cast = options.dtype ? value.to(*options.dtype) : value;
-  shape = cast.sizes().vec();
-  initializer = [cast](const ShardInfo& shard) { return shard.of(cast); };
-}
 
 Variable NextVariableCreator::operator()(VariableCreation creation) const {
   if (call_->thread != std::this_thread::get_id()) {
@@ -112,13 +24,18 @@ Variable NextVariableCreator::operator()(VariableCreation creation) const {
                                       internal::quoted(creation.options.name),
                                       " after the creator had returned; call it in the creator"));
   }
-  return call_->next(std::move(creation));
+  return Variable(call_->next(std::move(creation)));
 }
 
 VariableCreatorScope::VariableCreatorScope(VariableCreator creator) {
   if (!creator) throw InvalidArgumentError("variable_creator_scope got an empty function");
-  entry_ = std::make_shared<internal::CreatorEntry>(
-      std::move(creator), internal::current_creators(), internal::current_core());
+  const auto call = [creator = std::move(creator)](
+                        const std::shared_ptr<const internal::CreatorCall>& next,
+                        VariableCreation creation) {
+    return creator(NextVariableCreator(next), std::move(creation)).impl_ptr();
+  };
+  entry_ = std::make_shared<internal::CreatorEntry>(call, internal::current_creators(),
+                                                    internal::current_core());
   frame_ = internal::open_scope(nullptr, nullptr, entry_);
 }
 
@@ -126,7 +43,7 @@ void VariableCreatorScope::close() {
   if (!open_) return;
   open_ = false;
   entry_->closed = true;
-  internal::close_scope(frame_, internal::kScope);
+  internal::close_scope(frame_, internal::kCreatorScope);
 }
 
 VariableCreatorScope::~VariableCreatorScope() {
@@ -137,5 +54,4 @@ VariableCreatorScope::~VariableCreatorScope() {
   }
 }
 
-}  // namespace distribute
-}  // namespace cohort
+}  // namespace cohort::distribute

@@ -18,8 +18,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/distribute/variables/variable_spec.h"
 
 namespace cohort {
 namespace internal {
@@ -29,26 +29,6 @@ struct CreatorCall;
 }  // namespace internal
 
 namespace distribute {
-
-// What is asked for. A creator may change any of it before it calls the next one.
-struct COHORT_API VariableCreation {
-  // Missing: that of the initial value, which is not made yet.
-  std::optional<std::vector<int64_t>> shape = std::nullopt;
-  // Makes the part of the initial value that it is asked for. Where `shape` is missing it makes all of it, whatever it
-  // is asked for.
-  VariableInitializer initializer;
-  VariableOptions options = {};
-  // The ps task that is to keep the variable: "/job:ps/task:1". Empty: the strategy chooses. A strategy overrides what
-  // the creators of its scope say, and heeds those around it, except for variables that lie beside others, as slots
-  // do. Strategies without ps tasks refuse it.
-  std::string device = "";
-
-  // Makes all of the initial value, now; each call makes it again.
-  Tensor initial_value() const;
-  // Replaces initializer and shape. Where options.dtype has a value, the tensor is cast to it.
-  // Errors: InvalidArgument (an undefined tensor).
-  void set_initial_value(const Tensor& value);
-};
 
 // Passes the creation on: to the creator of the scope around, or, where there is none, to the strategy, which makes the
 // variable. Each call makes one.
@@ -107,7 +87,6 @@ class [[nodiscard]] COHORT_API VariableCreatorScope {
 
 using distribute::NextVariableCreator;
 using distribute::variable_creator_scope;
-using distribute::VariableCreation;
 using distribute::VariableCreator;
 using distribute::VariableCreatorScope;
 

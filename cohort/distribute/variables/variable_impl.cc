@@ -8,10 +8,9 @@
 #include <utility>
 
 #include "cohort/core/structure/device.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/ops/held_number.h"
 
 namespace cohort::internal {
@@ -54,7 +53,7 @@ Tensor VariableImpl::checked_value(const Tensor& value, const char* operation) c
   return value.detach();
 }
 
-distribute::ReplicaContext* VariableImpl::calling_replica(const char* operation) const {
+Replica* VariableImpl::calling_replica(const char* operation) const {
   const ContextFrame* frame = current_frame();
   if (frame == nullptr || frame->core->is_default()) return nullptr;
   if (frame->core == core_.get()) return frame->replica;
@@ -87,7 +86,7 @@ void VariableImpl::assign_number(AssignOp op, const at::Scalar& number) {
   const bool adds_up = options().synchronization != distribute::VariableSynchronization::ON_READ &&
                        options().aggregation == distribute::VariableAggregation::SUM;
   if (adds_up && !number.equal(0)) {
-    const distribute::ReplicaContext* replica = calling_replica(assign_name(op));
+    const Replica* replica = calling_replica(assign_name(op));
     if (replica != nullptr && replica->num_replicas_in_sync() > 1) {
       throw InvalidArgumentError(str(
           "A non-DistributedValues value ", number_text(number),

@@ -6,17 +6,14 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/variables/scatter.h"
-#include "cohort/distribute/variables/variable_spec.h"
 #include "cohort/train/objects/trackable.h"
-
-namespace cohort::distribute {
-class ReplicaContext;
-}
 
 namespace cohort::internal {
 
 class LocalVariable;
+class Replica;
 class StrategyCore;
 
 enum class AssignOp { kAssign, kAdd, kSub };
@@ -85,7 +82,7 @@ class VariableImpl : public train::Trackable {
   // The replica of this strategy in which the calling code runs; nullptr outside or across
   // replicas.
   // Errors: FailedPrecondition (it is another strategy's replica or scope).
-  distribute::ReplicaContext* calling_replica(const char* operation) const;
+  Replica* calling_replica(const char* operation) const;
   // "assign_add of variable 'v'", by which tasks see that they combine values of one variable; empty
   // where there are no other tasks.
   std::string call_of_tasks(const char* operation) const;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/structure/structure.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy_extended.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_storage.h"

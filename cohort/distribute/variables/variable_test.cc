@@ -12,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_storage.h"

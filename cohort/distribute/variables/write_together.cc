@@ -6,15 +6,12 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/strategy_core.h"
-#include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/core/replica.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/values/reduction.h"
 
 namespace cohort::internal {
 
-using distribute::ReplicaContext;
-using distribute::Strategy;
 using distribute::VariableAggregation;
 
 namespace {
@@ -108,18 +105,18 @@ void check_can_aggregate(const VariableImpl& variable) {
           " over replicas; use ONLY_FIRST_REPLICA, or a variable with a dtype of numbers"));
 }
 
-void assign_together(ReplicaContext& replica, const WriteTarget& target, AssignOp op,
-                     const Tensor& value, FunctionRef<void(const Tensor&)> write) {
+void assign_together(Replica& replica, const WriteTarget& target, AssignOp op, const Tensor& value,
+                     FunctionRef<void(const Tensor&)> write) {
   check_has_aggregate(target, assign_name(op));
   Frame<Tensor> mine{target, assign_name(op), value};
-  replica.merge("assign", &mine, [&](Strategy&, std::span<void* const> all) {
+  replica.merge("assign", &mine, [&](std::span<void* const> all) {
     std::vector<Tensor> values;
     for (const Tensor* one : values_of(*target.variable.core(), all, mine)) values.push_back(*one);
     write(aggregate(target, values));
   });
 }
 
-void scatter_together(ReplicaContext& replica, const WriteTarget& target, ScatterOp op,
+void scatter_together(Replica& replica, const WriteTarget& target, ScatterOp op,
                       const IndexedSlices& slices, FunctionRef<void(const IndexedSlices&)> write) {
   const VariableAggregation aggregation = target.variable.options().aggregation;
   const bool only_first = aggregation == VariableAggregation::ONLY_FIRST_REPLICA;
@@ -133,7 +130,7 @@ void scatter_together(ReplicaContext& replica, const WriteTarget& target, Scatte
   }
   check_has_aggregate(target, scatter_name(op));
   Frame<IndexedSlices> mine{target, scatter_name(op), slices};
-  replica.merge("scatter", &mine, [&](Strategy&, std::span<void* const> all) {
+  replica.merge("scatter", &mine, [&](std::span<void* const> all) {
     const StrategyCore& core = *target.variable.core();
     std::vector<Tensor> values;
     std::vector<Tensor> indices;

@@ -22,11 +22,11 @@ struct WriteTarget {
 // or in another way; names both), Unimplemented (a scatter that has no aggregate).
 //
 // Shapes: `value` [target..] -> [target..].
-void assign_together(distribute::ReplicaContext& replica, const WriteTarget& target, AssignOp op,
-                     const Tensor& value, FunctionRef<void(const Tensor&)> write);
+void assign_together(Replica& replica, const WriteTarget& target, AssignOp op, const Tensor& value,
+                     FunctionRef<void(const Tensor&)> write);
 // The replicas' rows one after another, each row's values divided for MEAN.
 // `slices`: as checked_slices returns them, of the same variable.
-void scatter_together(distribute::ReplicaContext& replica, const WriteTarget& target, ScatterOp op,
+void scatter_together(Replica& replica, const WriteTarget& target, ScatterOp op,
                       const IndexedSlices& slices, FunctionRef<void(const IndexedSlices&)> write);
 
 // Truths are assigned and their rows updated; nothing is added to them or divided by them.

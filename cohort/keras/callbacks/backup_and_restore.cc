@@ -6,7 +6,7 @@
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/keras/callbacks/backup_removal.h"
 #include "cohort/keras/layers/layer_state.h"

@@ -14,7 +14,7 @@
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
 #include "cohort/core/threads/scratch.h"
-#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/distribute/variables/variable_impl.h"

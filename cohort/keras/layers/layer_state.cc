@@ -8,7 +8,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/keras/backend.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/saving/layer_config.h"

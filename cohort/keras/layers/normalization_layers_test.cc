@@ -12,6 +12,7 @@
 
 #include "cohort/core/testing_folder.h"
 #include "cohort/data/dataset.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/layers/layers.h"

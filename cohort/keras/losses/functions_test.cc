@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/keras/losses/get.h"
 #include "cohort/keras/testing_keras.h"

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/metrics/metrics.h"

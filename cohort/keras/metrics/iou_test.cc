@@ -9,6 +9,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/metrics/metrics.h"
 #include "cohort/keras/testing_keras.h"

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/colocation.h"
 #include "cohort/distribute/variables/local_variable.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/step/build_once.h"
+#include "cohort/distribute/core/build_once.h"
 #include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/config.h"
 #include "cohort/train/objects/trackable.h"

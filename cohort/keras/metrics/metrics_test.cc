@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/metrics/metric_state.h"

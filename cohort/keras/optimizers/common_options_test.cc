@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "cohort/core/error.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/optimizers/optimizers.h"

@@ -8,8 +8,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/structure/tensor.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/gradients/exchange_plans.h"
-#include "cohort/distribute/step/strategy_core.h"
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/distribute/variables/variable_impl.h"
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/distribute/core/build_once.h"
 #include "cohort/distribute/gradients/exchange_plans.h"
-#include "cohort/distribute/step/build_once.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
 #include "cohort/keras/optimizers/gradient_accumulator.h"
 #include "cohort/keras/optimizers/learning_rate_value.h"

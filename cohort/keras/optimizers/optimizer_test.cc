@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "cohort/core/error.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/keras/testing_keras.h"

@@ -7,8 +7,8 @@
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/metrics/metric_state.h"

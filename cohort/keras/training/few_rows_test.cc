@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/keras/training/testing_fit.h"
 
 namespace cohort::keras {

@@ -10,7 +10,7 @@
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/callbacks/log_check.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cohort/core/program/interrupt.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 
 namespace cohort::internal {
 

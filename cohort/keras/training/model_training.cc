@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "cohort/core/observe/logging.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/step/step_runner.h"
-#include "cohort/distribute/step/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/saving/saved_model.h"

@@ -6,7 +6,7 @@
 
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/describe_leaves.h"

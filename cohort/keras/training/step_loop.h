@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/distribute/step/context.h"
 #include "cohort/distribute/step/step_runner.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/keras/training/data_source.h"
 #include "cohort/keras/training/training.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cohort/distribute/step/step_call.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 

@@ -1,7 +1,7 @@
 #include "cohort/parameter_server/closures/closure_message.h"
 
 #include "cohort/core/bytes/wire.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 
 namespace cohort::internal {
 namespace {

@@ -14,7 +14,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/input/distributed_iterator.h"
 #include "cohort/distribute/input/input_context.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/coordinator/lost_ps.h"

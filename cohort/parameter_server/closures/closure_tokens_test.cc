@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "cohort/core/error.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/parameter_server/closures/closure_context.h"

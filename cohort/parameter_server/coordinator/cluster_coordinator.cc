@@ -12,7 +12,7 @@
 #include "cohort/core/threads/bounded_wait.h"
 #include "cohort/data/nodes/shuffle_seeds.h"
 #include "cohort/distribute/input/distributed_dataset.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"

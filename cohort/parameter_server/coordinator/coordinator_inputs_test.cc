@@ -13,7 +13,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/structure/tensor.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/coordinator/testing_clock.h"

@@ -14,7 +14,7 @@
 
 #include "cohort/cluster/membership/limits.h"
 #include "cohort/core/error.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 
 namespace cohort::internal {

@@ -5,7 +5,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 

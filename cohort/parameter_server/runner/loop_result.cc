@@ -14,7 +14,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 
 namespace cohort::internal {
 namespace {

@@ -91,7 +91,7 @@ Structure run_named_step(const std::shared_ptr<ParameterServerCore>& core,
       {.pass = numbers[3], .number = numbers[4], .start = std::string(texts[1])});
   const auto has_batch = [](bool value) { return at::scalar_tensor(value, at::kBool); };
   if (!batch) return tuple(has_batch(false));
-  return tuple(has_batch(true), run_step(Strategy(core), found.step, *batch));
+  return tuple(has_batch(true), run_step(*core, found.step, *batch));
 }
 
 ServerRunner::ServerRunner(std::shared_ptr<ParameterServerCore> core)
@@ -359,7 +359,7 @@ std::shared_ptr<StepInput> ServerRunner::make_input(const DatasetFunction& fn,
 }
 
 std::shared_ptr<StepInput> ServerRunner::make_input(const DistributedDataset& dataset) {
-  if (!(dataset.strategy() == Strategy(core_))) {
+  if (dataset.core() != core_) {
     throw InvalidArgumentError(
         "a dataset that was distributed by another strategy was given to a model of a "
         "ParameterServerStrategy; distribute it with the strategy in whose scope the model was "

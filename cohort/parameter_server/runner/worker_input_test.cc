@@ -8,6 +8,7 @@
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/dataset.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/ops/random.h"
 

@@ -12,7 +12,7 @@
 #include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 
 namespace cohort::internal {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/message.h"
-#include "cohort/distribute/variables/variable_spec.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {

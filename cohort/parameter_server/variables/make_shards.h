@@ -1,7 +1,7 @@
 // The initial values of variables on ps tasks.
 #pragma once
 
-#include "cohort/distribute/variables/variable_spec.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/distribute/variables/variable_spec.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/parameter_server/variables/partitioner.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 #include "cohort/parameter_server/variables/variable_placement.h"

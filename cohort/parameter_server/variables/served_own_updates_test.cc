@@ -13,6 +13,7 @@
 
 #include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/distribute/strategies/one_device_strategy.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/optim/adagrad.h"
 #include "cohort/optim/adam.h"

@@ -15,7 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 #include "cohort/train/checkpoint.h"

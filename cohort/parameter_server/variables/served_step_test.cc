@@ -16,7 +16,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/optim/sgd.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"

@@ -16,8 +16,8 @@
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/program/task_id.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/placement.h"
@@ -26,8 +26,6 @@
 #include "cohort/parameter_server/variables/shard_variable.h"
 
 namespace cohort::internal {
-
-using distribute::ReplicaContext;
 
 // Another program has made it, from other data for instance.
 void ServedVariable::check_part(size_t index, const Tensor& part) const {
@@ -136,7 +134,7 @@ std::unique_ptr<ServedVariable::View> ServedVariable::make_view() const {
 }
 
 // The elements of a leaf without values are one and the same, which nobody reads.
-Tensor& ServedVariable::leaf_of(View& view, const ReplicaContext& replica) const {
+Tensor& ServedVariable::leaf_of(View& view, const Replica& replica) const {
   const at::NoGradGuard no_grad;
   view.leaves.resize(static_cast<size_t>(server_core_->num_local_replicas()));
   Tensor& leaf = view.leaves[static_cast<size_t>(replica.local_replica_id())];
@@ -338,7 +336,7 @@ std::vector<Tensor> ServedVariable::read_together(
 }
 
 Tensor ServedVariable::tape_source() const {
-  const ReplicaContext* replica = is_tracing() ? nullptr : calling_replica("read");
+  const Replica* replica = is_tracing() ? nullptr : calling_replica("read");
   if (replica == nullptr) return outside_leaf();
   Lock lock;
   View& view = view_in_step(lock);

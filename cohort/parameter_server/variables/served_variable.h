@@ -121,7 +121,7 @@ class ServedVariable final : public VariableImpl,
   using Lock = std::unique_lock<std::mutex>;
   struct Caller {
     bool in_step = false;
-    distribute::ReplicaContext* replica = nullptr;  // nullptr: outside of steps, or in merge_call
+    Replica* replica = nullptr;  // nullptr: outside of steps, or in merge_call
   };
 
   // The place where the calling code runs. Errors: as calling_replica.
@@ -140,7 +140,7 @@ class ServedVariable final : public VariableImpl,
   View& whole_in_step(Lock& lock) const;
   // The task has none any more.
   void drop_value(View& view) const;
-  Tensor& leaf_of(View& view, const distribute::ReplicaContext& replica) const;
+  Tensor& leaf_of(View& view, const Replica& replica) const;
   // The leaf by which tapes know what the caller reads.
   Tensor leaf_of(View& view, const Caller& caller) const;
   void take(View& view, std::span<const VariableStore::Value> values) const;
@@ -165,7 +165,7 @@ class ServedVariable final : public VariableImpl,
   std::vector<VariableStore::Value> fetch_parts(const Tensor& ids) const;
   Tensor fetch_rows(const Tensor& ids) const;
   Tensor rows_outside(const Tensor& ids) const;
-  Tensor no_rows(const distribute::ReplicaContext* replica) const;
+  Tensor no_rows(const Replica* replica) const;
 
   void assign_in_step(AssignOp op, const Tensor& value);
   void scatter_in_step(ScatterOp op, const IndexedSlices& slices);

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 #include "cohort/parameter_server/variables/row_ids.h"
@@ -16,8 +16,6 @@
 #include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {
-
-using distribute::ReplicaContext;
 
 namespace {
 
@@ -125,7 +123,7 @@ Tensor ServedVariable::rows_outside(const Tensor& ids) const {
 }
 
 // No ps task is asked for no rows. The gradient has no rows either, but there is one.
-Tensor ServedVariable::no_rows(const ReplicaContext* replica) const {
+Tensor ServedVariable::no_rows(const Replica* replica) const {
   const Tensor ids = at::empty({0}, int64);
   const Tensor rows = at::empty(looked_up_shape(ids, shape()), at::dtype(dtype()));
   if (replica == nullptr) return looked_up(outside_leaf(), rows, ids, {ids, ids});

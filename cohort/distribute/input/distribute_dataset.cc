@@ -1,0 +1,322 @@
+#include "cohort/distribute/input/distribute_dataset.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <span>
+
+#include "cohort/collective/task_collectives.h"
+#include "cohort/core/observe/logging.h"
+#include "cohort/core/observe/monitoring.h"
+#include "cohort/core/observe/time_histogram.h"
+#include "cohort/core/structure/device.h"
+#include "cohort/data/auto_shard.h"
+#include "cohort/data/iteration/input_deadline.h"
+#include "cohort/data/nodes/graph.h"
+#include "cohort/data/nodes/node.h"
+#include "cohort/data/nodes/shuffle_seeds.h"
+#include "cohort/data/read_ahead.h"
+#include "cohort/data/sharding/rewrite.h"
+#include "cohort/data/split_batches.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/input/input_source.h"
+#include "cohort/distribute/tasks/task_errors.h"
+
+namespace cohort::internal {
+
+using data::AutoShardPolicy;
+using data::Dataset;
+using distribute::DatasetFunction;
+using distribute::DistributedDataset;
+using distribute::DistributedDatasetOptions;
+using distribute::InputContext;
+using distribute::InputOptions;
+using distribute::InputReplicationMode;
+using distribute::InputWorkers;
+using distribute::internal_input::ElementOrder;
+using distribute::internal_input::Source;
+
+namespace {
+
+void check_options(const InputOptions& options) {
+  if (options.experimental_place_dataset_on_device &&
+      options.experimental_replication_mode != InputReplicationMode::PER_REPLICA) {
+    throw InvalidArgumentError(
+        "experimental_place_dataset_on_device needs InputReplicationMode::PER_REPLICA");
+  }
+  if (options.experimental_per_replica_buffer_size < 0) {
+    throw InvalidArgumentError(str("experimental_per_replica_buffer_size is ",
+                                   options.experimental_per_replica_buffer_size,
+                                   "; it must not be negative"));
+  }
+}
+
+void check_workers(const InputWorkers& workers, StrategyCore& core, int num_pipelines) {
+  const int replicas = core.num_replicas_in_sync();
+  if (replicas % num_pipelines != 0) {
+    throw InvalidArgumentError(str("every input worker must have the same number of replicas, but ",
+                                   replicas, " replicas in sync cannot be divided by ",
+                                   num_pipelines, " workers"));
+  }
+  const auto each = static_cast<size_t>(core.num_local_replicas() / workers.num_workers());
+  for (int i = 0; i < workers.num_workers(); ++i) {
+    const size_t fed = workers.compute_devices_for_worker(i).size();
+    if (fed == each &&
+        workers.num_workers() * each == static_cast<size_t>(core.num_local_replicas())) {
+      continue;
+    }
+    throw InvalidArgumentError(str("every input worker must feed the same number of replicas, ",
+                                   core.num_local_replicas(), " in all, but worker ", i, " of ",
+                                   workers.num_workers(), " feeds ", fed));
+  }
+}
+
+// The pieces of a global batch, one for each replica, go to the input workers in turn: one that feeds
+// more replicas than others would be through first, and most steps would be short of rows. Every task
+// throws the same.
+void check_shares_of_tasks(const Source& source) {
+  collective::SyncGroup& group = source.core->group();
+  if (!group.spans_tasks()) return;
+  const std::vector<int>& workers = source.numbering.each;
+  const auto view = group.view();
+  const std::vector<int>& replicas = view->replicas_of;
+  const auto share_of = [&](size_t task) {
+    return str(group.between().task_name(static_cast<int>(task)), " has ", replicas[task], " for ",
+               workers[task], workers[task] == 1 ? " input worker" : " input workers");
+  };
+  for (size_t task = 1; task < workers.size(); ++task) {
+    if (replicas[task] * workers[0] == replicas[0] * workers[task]) continue;
+    throw InvalidArgumentError(str("every input worker must have the same number of replicas, but ",
+                                   share_of(0), ", ", share_of(task),
+                                   "; give every task as many devices, or batches of its own by "
+                                   "distribute_datasets_from_function"));
+  }
+}
+
+// The devices of the replicas, in order; none if batches stay on the host.
+std::vector<c10::Device> devices_to_fetch_to(StrategyCore& core, const InputWorkers& workers,
+                                             const InputOptions& options) {
+  std::vector<c10::Device> devices;
+  if (core.is_default() || !options.experimental_fetch_to_device.value_or(true)) return devices;
+  const std::vector<std::string> fed = workers.compute_devices();
+  for (size_t i = 0; i < fed.size(); ++i) {
+    const std::string& replica = core.worker_devices()[i];
+    if (canonicalize(fed[i], replica) != replica) {
+      throw InvalidArgumentError(str("the input workers feed device ", fed[i], " where replica ", i,
+                                     " of the strategy is on ", replica));
+    }
+    devices.push_back(torch_device(replica));
+  }
+  return devices;
+}
+
+std::shared_ptr<Source> make_source(const InputWorkers& workers,
+                                    const std::shared_ptr<StrategyCore>& owner,
+                                    const InputOptions& options) {
+  check_options(options);
+  StrategyCore& core = *owner;
+  const auto numbering = core.input_pipelines(workers.num_workers());
+  check_workers(workers, core, numbering.total);
+  auto source = std::shared_ptr<Source>(new Source{.core = owner, .workers = workers});
+  source->numbering = numbering;
+  source->devices = devices_to_fetch_to(core, workers, options);
+  if (numbering.total == 1) source->order = ElementOrder::kOneWorker;
+  source->workers_end_alone = numbering.total > 1 && options.experimental_replication_mode ==
+                                                         InputReplicationMode::PER_WORKER;
+  return source;
+}
+
+// Tasks that divide a dataset divide one. Of datasets that differ some elements would be read twice, and
+// others never; what is known of them without reading says so. COLLECTIVE over the tasks.
+void agree_on_dataset(const Source& source, const Dataset& dataset) {
+  collective::SyncGroup& group = source.core->group();
+  if (!group.spans_tasks()) return;
+  const AutoShardPolicy policy = dataset.options().auto_shard_policy();
+  std::string known = str("AutoShardPolicy::", policy);
+  if (policy != AutoShardPolicy::OFF) {
+    known += str(", cardinality ", dataset.cardinality());
+    if (!dataset.node()->guesses_spec()) known += str(", ", dataset.element_spec());
+  }
+  group.between().barrier(
+      {.name = "experimental_distribute_dataset", .signature = known, .timeout = group.timeout()});
+}
+
+// Tasks that divide a dataset divide one order of it: shuffles without a seed take those of task 0.
+// COLLECTIVE over the tasks where there are such shuffles.
+Dataset in_agreed_order(const Source& source, const Dataset& dataset) {
+  collective::SyncGroup& group = source.core->group();
+  if (!group.spans_tasks() || dataset.options().auto_shard_policy() == AutoShardPolicy::OFF) {
+    return dataset;
+  }
+  const std::vector<uint64_t> own = drawn_seeds(dataset.node());
+  if (own.empty()) return dataset;
+  const Tensor seeds = at::empty({static_cast<int64_t>(own.size())}, at::kLong);
+  auto* const first = reinterpret_cast<uint64_t*>(seeds.data_ptr<int64_t>());
+  std::copy(own.begin(), own.end(), first);
+  collective::take_from_first_task(group, seeds, "the seeds of a dataset's shuffles");
+  return Dataset(with_agreed_seeds(dataset.node(), {first, own.size()}), dataset.options());
+}
+
+// Makes sure that all tasks read elements in one order, if elements are divided: it decides who
+// gets which. COLLECTIVE over the tasks.
+void agree_on_order(const Source& source, const Dataset& whole) {
+  collective::SyncGroup& group = source.core->group();
+  if (!group.spans_tasks() || source.order != ElementOrder::kInterleaved) return;
+  std::string shuffles;
+  for_each_node(whole.node(), [&](const DataNodePtr& node) {
+    if (node->sharding_role() != ShardingRole::kShuffle) return;
+    shuffles += str(shuffles.empty() ? "" : ", ", describe_node(*node));
+  });
+  group.between().barrier({.name = "the shuffles ahead of a division by elements",
+                           .signature = shuffles,
+                           .timeout = group.timeout()});
+}
+
+// The part of each worker. What there is to say is logged once, not for each.
+void add_shards(Source& source, const Dataset& dataset) {
+  const AutoShardPolicy policy = dataset.options().auto_shard_policy();
+  source.whole = dataset;
+  for (int i = 0; i < source.workers.num_workers(); ++i) {
+    const ShardedGraph sharded =
+        auto_shard_graph(dataset.node(), policy,
+                         {.num_workers = source.numbering.total,
+                          .index = source.numbering.first + i,
+                          .num_replicas = source.core->num_replicas_in_sync()});
+    source.pipelines.emplace_back(sharded.root, dataset.options());
+    if (i > 0) continue;
+    for (const std::string& note : sharded.notes) log_warning(note);
+    if (source.numbering.total == 1) continue;
+    source.division = str("AutoShardPolicy::", policy);
+    if (sharded.applied != policy) source.division += str(", by ", sharded.applied);
+    if (sharded.applied == AutoShardPolicy::DATA) source.order = ElementOrder::kInterleaved;
+  }
+}
+
+// Whether looking at an element may take it from where it cannot be had again.
+bool looking_consumes(const Dataset& dataset) {
+  bool consumes = false;
+  for_each_node(dataset.node(), [&](const DataNodePtr& node) {
+    consumes = consumes || (node->inputs().empty() && node->guesses_spec());
+  });
+  return consumes;
+}
+
+// Tasks that read for the same steps go on until the last of them ends. COLLECTIVE over the tasks.
+void agree_on_cardinality(Source& source) {
+  if (!source.core->input_is_shared()) return;
+  const std::vector<int64_t> steps = collective::all_tasks_values(
+      source.core->group(), source.own_steps(/*fills_up=*/true), "the steps of a dataset");
+  const auto any_has = [&](int64_t cardinality) {
+    return std::find(steps.begin(), steps.end(), cardinality) != steps.end();
+  };
+  source.agreed_cardinality = any_has(data::kInfiniteCardinality)  ? data::kInfiniteCardinality
+                              : any_has(data::kUnknownCardinality) ? data::kUnknownCardinality
+                                                                   : std::ranges::max(steps);
+}
+
+// Early, where that is possible: whoever reads the elements checks them too.
+void check_elements(const Dataset& dataset) {
+  if (looking_consumes(dataset)) return;
+  std::optional<StructureSpec> spec;
+  try {
+    spec = dataset.element_spec();
+  } catch (const InputDeadlineExceeded&) {
+    throw;
+  } catch (const std::exception&) {  // of elements that somebody may leave out: ignore_errors
+  }
+  if (spec) check_batched(*spec);
+  check_not_examples(*dataset.node());
+}
+
+void count_call(const StrategyCore& core, const char* function) {
+  increase_counter("distribution_strategy_input_api_counter", {std::string(core.name()), function});
+}
+
+TimedScope timed_creation() {
+  static TimeHistogram& times = time_histogram("dataset_creation");
+  return TimedScope(times);
+}
+
+}  // namespace
+
+DistributedDataset distribute_to_workers(const std::shared_ptr<StrategyCore>& core,
+                                         const Dataset& dataset, const InputWorkers& workers,
+                                         const DistributedDatasetOptions& options) {
+  if (options.input.experimental_replication_mode == InputReplicationMode::PER_REPLICA) {
+    throw UnimplementedError(
+        "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function");
+  }
+  const std::shared_ptr<Source> source = make_source(workers, core, options.input);
+  check_shares_of_tasks(*source);
+  const int replicas = source->core->num_replicas_in_sync();
+  const bool split = options.split_batches && replicas > 1;
+  agree_on_dataset(*source, dataset);
+  const Dataset whole = in_agreed_order(*source, dataset);
+  in_all_tasks_or_none(source->core->group(), "experimental_distribute_dataset", [&] {
+    if (!split) return add_shards(*source, whole);
+    check_elements(whole);
+    add_shards(*source, Dataset(make_split(whole.node(), replicas), whole.options()));
+  });
+  agree_on_order(*source, whole);
+  const int64_t buffered = options.input.experimental_per_replica_buffer_size;
+  if (buffered > 0 && !source->core->is_default()) {
+    for (size_t i = 0; i < source->pipelines.size(); ++i) {
+      const auto own_replicas = static_cast<int64_t>(source->num_replicas(i));
+      Dataset& pipeline = source->pipelines[i];
+      pipeline = Dataset(make_read_ahead(pipeline.node(), own_replicas * (1 + buffered)),
+                         pipeline.options());
+    }
+  }
+  agree_on_cardinality(*source);
+  return DistributedDataset(source);
+}
+
+DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& core,
+                                          const DatasetFunction& fn, const InputWorkers& workers,
+                                          const std::vector<InputContext>& contexts,
+                                          const InputOptions& options) {
+  const std::shared_ptr<Source> source = make_source(workers, core, options);
+  if (contexts.size() != static_cast<size_t>(workers.num_workers())) {
+    throw InvalidArgumentError(str("there must be one input context a worker, but there are ",
+                                   contexts.size(), " contexts and ", workers.num_workers(),
+                                   " workers"));
+  }
+  in_all_tasks_or_none(source->core->group(), "the dataset function", [&] {
+    for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
+  });
+  source->division = "as the dataset function divides it";
+  agree_on_cardinality(*source);
+  return DistributedDataset(source);
+}
+
+DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& core,
+                                          const DatasetFunction& fn, const InputOptions& options) {
+  const InputWorkers workers = core->input_workers(options);
+  const StrategyCore::InputPipelines pipelines = core->input_pipelines(workers.num_workers());
+  std::vector<InputContext> contexts;
+  for (int i = 0; i < workers.num_workers(); ++i) {
+    contexts.push_back({.num_input_pipelines = pipelines.total,
+                        .input_pipeline_id = pipelines.first + i,
+                        .num_replicas_in_sync = core->num_replicas_in_sync()});
+  }
+  return datasets_from_function(core, fn, workers, contexts, options);
+}
+
+DistributedDataset distribute_dataset(const std::shared_ptr<StrategyCore>& core,
+                                      const Dataset& dataset, const InputOptions& options) {
+  count_call(*core, "distribute_dataset");
+  const auto timed = timed_creation();
+  return distribute_to_workers(core, dataset, core->input_workers(options), {.input = options});
+}
+
+DistributedDataset distribute_from_function(const std::shared_ptr<StrategyCore>& core,
+                                            const DatasetFunction& fn,
+                                            const InputOptions& options) {
+  count_call(*core, "distribute_datasets_from_function");
+  const auto timed = timed_creation();
+  return datasets_from_function(core, fn, options);
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,97 @@
+// The replicas of one task. Each has a persistent thread, except the first, which runs on the
+// thread that calls run().
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/program/process.h"
+#include "cohort/distribute/core/run_options.h"
+
+namespace cohort::collective {
+class Communicator;
+class SyncGroup;
+}  // namespace cohort::collective
+
+namespace cohort::random {
+class RandomGenerator;
+}
+
+namespace cohort::internal {
+
+class RunFrame;
+class StrategyCore;
+
+// What the generators of a strategy's replicas are seeded with, in all tasks: drawn once, and once
+// more after each random::set_seed.
+// Thread safety: any thread.
+class ReplicaSeed {
+ public:
+  struct Value {
+    uint64_t epoch = 0;  // how often set_seed had been called
+    uint64_t seed = 0;
+  };
+  Value current();
+
+ private:
+  std::mutex mutex_;
+  std::optional<Value> value_;  // guarded by mutex_
+};
+
+// Owns the threads. They divide the cores into equal numbers of intra-op threads, and run with the
+// caller's thread-local state, except that grad mode is off in a step.
+// Thread safety: run() from one thread at a time; a second call is a FailedPreconditionError. So is
+// one in a child of fork, where the threads are not.
+class LocalReplicas {
+ public:
+  // communicator: to the other tasks of the group; null if there are none. cores: how many the replicas
+  // divide; 0: all that the process may use.
+  // Errors: ResourceExhausted (no threads; of run(), too, where a replica's has been ended).
+  LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
+                std::shared_ptr<collective::Communicator> communicator = nullptr, int cores = 0);
+  // Joins the threads. A thread that is still inside a step on which run() has given up is left to
+  // end by itself.
+  ~LocalReplicas();
+  LocalReplicas(const LocalReplicas&) = delete;
+  LocalReplicas& operator=(const LocalReplicas&) = delete;
+
+  int size() const { return static_cast<int>(devices_.size()); }
+  const std::vector<std::string>& devices() const { return devices_; }
+  const std::vector<c10::Device>& torch_devices() const { return torch_devices_; }
+  collective::SyncGroup& group() const;
+
+  // The generators from which the replicas draw; the same ones at each call. The numbers depend on
+  // the seed, on a replica's id in the sync group, and on the task where it is in no group with others
+  // (task_of_streams). Not while a step runs.
+  const std::vector<random::RandomGenerator>& generators();
+
+  // See Strategy::run. `core` is the strategy to which the replicas belong.
+  void run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
+           const distribute::RunOptions& options);
+
+ private:
+  struct Shared;
+  void start_missing_threads();
+  void end_threads();
+  void run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
+                std::chrono::nanoseconds timeout);
+  void give_up(const std::exception_ptr& reason);
+  void start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame);
+  bool wait_for_workers(std::chrono::nanoseconds timeout);
+  [[noreturn]] void throw_given_up(std::chrono::nanoseconds timeout) const;
+  void check_usable(const StrategyCore& core) const;
+
+  const HomeProcess home_;
+  std::vector<std::string> devices_;
+  std::vector<c10::Device> torch_devices_;
+  int threads_per_replica_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace cohort::internal
