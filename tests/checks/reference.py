@@ -82,12 +82,12 @@ SECTIONS = [
         "core/structure/unpack.h", "core/structure/leaf_type.h", "core/structure/spec.h", "core/structure/optional.h", "core/function_ref.h"]),
     ("Operations", "cohort", [
         "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
-        "ops/clip.h", "ops/indexed_slices.h", "keras/zip.h", "distribute/values/print.h"]),
+        "ops/clip.h", "ops/indexed_slices.h", "keras/zip.h", "distribute/step/print.h"]),
     ("Random numbers", "random", ["ops/random.h ops/random_options.h"]),
     ("Lookup tables", "lookup", ["ops/lookup/static_hash_table.h", "ops/lookup/initializers.h"]),
     ("Variables, tapes, averages", "cohort", [
-        "distribute/variables/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",
-        "distribute/variables/variable_operators.h", "ops/gradient_tape.h", "distribute/values/nn.h"]),
+        "distribute/core/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",
+        "distribute/variables/variable_operators.h", "ops/gradient_tape.h", "distribute/step/nn.h"]),
     ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/files/csv_dataset.h",
                           "data/files/record_dataset_options.h", "data/files/tfrecord_dataset.h",
                           "data/files/text_line_dataset.h", "data/files/fixed_length_record_dataset.h", "data/paths.h",
@@ -119,7 +119,7 @@ SECTIONS = [
     ("The coordinator", "distribute::coordinator", [
         "parameter_server/coordinator/cluster_coordinator.h", "cluster/rpc/coordinator_errors.h"]),
     ("Clusters", "distribute", [
-        "cluster/server.h cluster/server_options.h", "cluster/coordination.h", "distribute/step/named_functions.h",
+        "cluster/server.h cluster/server_options.h", "cluster/coordination.h", "distribute/tasks/named_functions.h",
         "cluster/security/credentials.h", "cluster/rpc/error_detail.h", "cluster/cluster_spec.h",
         "distribute/preemption/preemption_checkpoint_handler.h", "distribute/preemption/termination_config.h"]),
     ("Resolvers", "distribute::cluster_resolver", [

@@ -1,6 +1,6 @@
 #include "cohort/distribute/input/distributed_dataset.h"
 
-#include "cohort/data/auto_shard.h"
+#include "cohort/data/sharding/auto_shard.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/input_source.h"
 

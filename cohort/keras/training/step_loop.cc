@@ -10,8 +10,8 @@
 
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/data/cardinality.h"
-#include "cohort/data/split_batches.h"
+#include "cohort/data/graph/cardinality.h"
+#include "cohort/data/sharding/split_batches.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/layer_state.h"
