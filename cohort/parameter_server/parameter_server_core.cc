@@ -19,18 +19,18 @@
 #include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
 #include "cohort/core/threads/thread_pool.h"
-#include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/closures/closure_frame.h"
 #include "cohort/parameter_server/closures/closure_service.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
-#include "cohort/parameter_server/kept_parts.h"
+#include "cohort/parameter_server/coordinator/server_save_group.h"
 #include "cohort/parameter_server/leadership/leadership_service.h"
-#include "cohort/parameter_server/push_exchange.h"
 #include "cohort/parameter_server/runner/loop_table.h"
 #include "cohort/parameter_server/runner/server_runner.h"
-#include "cohort/parameter_server/server_save_group.h"
 #include "cohort/parameter_server/store/store_service.h"
+#include "cohort/parameter_server/variables/closure_context.h"
+#include "cohort/parameter_server/variables/kept_parts.h"
 #include "cohort/parameter_server/variables/make_shards.h"
+#include "cohort/parameter_server/variables/push_exchange.h"
 
 namespace cohort::internal {
 

@@ -7,9 +7,9 @@
 #include "cohort/core/structure/device.h"
 #include "cohort/core/threads/bounded_wait.h"
 #include "cohort/distribute/strategies/strategy_devices.h"
-#include "cohort/parameter_server/closures/closure_context.h"
-#include "cohort/parameter_server/leadership/early_failure.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/runner/early_failure.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 
 namespace cohort::distribute {
 namespace {

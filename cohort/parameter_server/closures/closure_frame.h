@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/distribute/step/step_call.h"
-#include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {

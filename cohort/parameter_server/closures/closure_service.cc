@@ -16,10 +16,10 @@
 #include "cohort/distribute/input/input_context.h"
 #include "cohort/distribute/values/structure_message.h"
 #include "cohort/distribute/variables/variable_creation.h"
-#include "cohort/parameter_server/closures/closure_context.h"
-#include "cohort/parameter_server/coordinator/lost_ps.h"
+#include "cohort/parameter_server/cluster/lost_ps.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_table.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {

@@ -15,10 +15,10 @@
 #include "cohort/core/threads/thread_pool.h"
 #include "cohort/parameter_server/closures/answers_under_way.h"
 #include "cohort/parameter_server/closures/closure_message.h"
-#include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/closures/worker_generator.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/served_task.h"
+#include "cohort/parameter_server/store/figure_reporter.h"
 
 namespace cohort::distribute {
 class DistributedIterator;

@@ -11,12 +11,12 @@
 #include "cohort/distribute/step/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
-#include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 
 namespace cohort::distribute {
 namespace {

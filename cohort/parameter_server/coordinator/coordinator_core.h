@@ -16,14 +16,14 @@
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/system_clock.h"
 #include "cohort/core/program/task_id.h"
-#include "cohort/parameter_server/closures/named_figures.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/coordinator/coordinator_numbers.h"
 #include "cohort/parameter_server/coordinator/figure_summaries.h"
 #include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/ps_watch.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/store/named_figures.h"
 
 namespace cohort::internal {
 

@@ -15,7 +15,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_iterator.h"
 #include "cohort/parameter_server/closures/closure_message.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/coordinator/testing_counts.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"

@@ -19,7 +19,7 @@
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_time_limit.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/coordinator/testing_counts.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"

@@ -9,9 +9,9 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/program/task_id.h"
 #include "cohort/core/threads/thread_pool.h"
-#include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/served_task.h"
+#include "cohort/parameter_server/store/figure_reporter.h"
 #include "cohort/parameter_server/store/store_message.h"
 #include "cohort/parameter_server/store/variable_store.h"
 

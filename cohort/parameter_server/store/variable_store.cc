@@ -8,8 +8,8 @@
 #include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
 #include "cohort/parameter_server/store/locked_shards.h"
+#include "cohort/parameter_server/store/row_ids.h"
 #include "cohort/parameter_server/store/shard_form.h"
-#include "cohort/parameter_server/variables/row_ids.h"
 #include "cohort/train/bundle/value_bytes.h"
 
 namespace cohort::internal {

@@ -10,8 +10,8 @@
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/distribute/step/replica_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/store/row_ids.h"
 #include "cohort/parameter_server/variables/read_cache.h"
-#include "cohort/parameter_server/variables/row_ids.h"
 #include "cohort/parameter_server/variables/row_lookup.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 

@@ -6,9 +6,9 @@
 
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/store/apply_rule.h"
-#include "cohort/parameter_server/task_step.h"
-#include "cohort/parameter_server/variables/row_ids.h"
+#include "cohort/parameter_server/store/row_ids.h"
 #include "cohort/parameter_server/variables/served_variable.h"
+#include "cohort/parameter_server/variables/task_step.h"
 
 namespace cohort::internal {
 

@@ -7,9 +7,9 @@
 #include "cohort/distribute/step/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/write_together.h"
-#include "cohort/parameter_server/kept_parts.h"
 #include "cohort/parameter_server/parameter_server_core.h"
-#include "cohort/parameter_server/variables/row_ids.h"
+#include "cohort/parameter_server/store/row_ids.h"
+#include "cohort/parameter_server/variables/kept_parts.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {

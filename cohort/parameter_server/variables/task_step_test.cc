@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/task_step.h"
+#include "cohort/parameter_server/variables/task_step.h"
 
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <deque>
 #include <thread>
 
-#include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 
 namespace cohort::internal {
 namespace {

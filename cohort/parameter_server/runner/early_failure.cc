@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/leadership/early_failure.h"
+#include "cohort/parameter_server/runner/early_failure.h"
 
 #include <chrono>
 #include <exception>

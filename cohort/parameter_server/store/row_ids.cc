@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/variables/row_ids.h"
+#include "cohort/parameter_server/store/row_ids.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>

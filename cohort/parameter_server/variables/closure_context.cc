@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Checkpoints that ps tasks write, of a cluster in this process.
-#include "cohort/parameter_server/kept_parts.h"
+#include "cohort/parameter_server/variables/kept_parts.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
@@ -15,7 +15,7 @@
 #include "cohort/core/files/temporary_files.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/store/read_parts.h"

@@ -1,11 +1,11 @@
-#include "cohort/parameter_server/task_step.h"
+#include "cohort/parameter_server/variables/task_step.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <set>
 #include <utility>
 
-#include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {

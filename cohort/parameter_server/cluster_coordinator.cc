@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 
 #include <string>
 #include <vector>
@@ -14,10 +14,10 @@
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/values/structure_message.h"
 #include "cohort/distribute/variables/variable_creation.h"
-#include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/coordinator/exact_totals.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 
 namespace cohort::distribute::coordinator {
 namespace {

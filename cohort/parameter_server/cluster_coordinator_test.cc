@@ -1,5 +1,5 @@
 // A coordinator's public face, on an in-process cluster.
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>

@@ -1,10 +1,10 @@
-#include "cohort/parameter_server/leadership/failed_program.h"
+#include "cohort/parameter_server/runner/failed_program.h"
 
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
 #include "cohort/distribute/step/step_runner.h"
-#include "cohort/parameter_server/leadership/early_failure.h"
+#include "cohort/parameter_server/runner/early_failure.h"
 
 namespace cohort::internal {
 namespace {

@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/closures/figure_reporter.h"
+#include "cohort/parameter_server/store/figure_reporter.h"
 
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/server_registry.h"

@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/push_exchange.h"
+#include "cohort/parameter_server/variables/push_exchange.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sparse_coo_tensor.h>

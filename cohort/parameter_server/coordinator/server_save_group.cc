@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/server_save_group.h"
+#include "cohort/parameter_server/coordinator/server_save_group.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/coordinator/lost_ps.h"
+#include "cohort/parameter_server/cluster/lost_ps.h"
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/coordinator_errors.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cohort/cluster/server.h"
-#include "cohort/parameter_server/leadership/told_failures.h"
+#include "cohort/parameter_server/cluster/told_failures.h"
 
 namespace cohort::internal {
 

@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/kept_parts.h"
+#include "cohort/parameter_server/variables/kept_parts.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/leadership/told_failures.h"
+#include "cohort/parameter_server/cluster/told_failures.h"
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"

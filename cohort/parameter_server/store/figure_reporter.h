@@ -11,7 +11,7 @@
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/program/task_id.h"
-#include "cohort/parameter_server/closures/named_figures.h"
+#include "cohort/parameter_server/store/named_figures.h"
 
 namespace cohort::internal {
 
