@@ -81,7 +81,7 @@ data::Dataset in_order_of_worker(const data::Dataset& dataset, int worker) {
 std::shared_ptr<internal::CoordinatorCore> coordinator_of(
     const ParameterServerStrategy& strategy, const ClusterCoordinatorOptions& options) {
   const auto& core = strategy.parameter_server_core();
-  if (core->role() != internal::ClusterRole::kCoordinator) {
+  if (!core->cluster()->is_coordinator()) {
     throw FailedPreconditionError(
         "a ClusterCoordinator runs in the cluster's coordinator, the chief; workers and ps tasks "
         "call Server(resolver).join()");
@@ -103,11 +103,7 @@ std::shared_ptr<internal::CoordinatorCore> coordinator_of(
         std::pair("report_after", options.report_after)}) {
     internal::check_not_negative(str("ClusterCoordinatorOptions: ", option), duration);
   }
-  return core->share_coordinator([&] {
-    auto made = std::make_shared<internal::CoordinatorCore>(core, with_bounded_waits(options));
-    made->start();
-    return made;
-  });
+  return internal::LeaderSide::share_coordinator(core->leader(), with_bounded_waits(options));
 }
 
 }  // namespace
@@ -150,7 +146,8 @@ PerReplicaSpec PerWorkerDataset::element_spec() const {
   const internal::ScopedTask as_worker(internal::Task::named(internal::kWorker, 0));
   const internal::ScopedDatasetFunction no_variables;
   return internal::with_typed_errors(function_.c_str(), [&] {
-    return strategy_->input(function_)(strategy_->input_context(0)).element_spec();
+    internal::WorkerSide& worker = *strategy_->worker();
+    return worker.functions().input(function_)(worker.input_context(0)).element_spec();
   });
 }
 
@@ -189,15 +186,16 @@ RemoteValue ClusterCoordinator::schedule_captured(internal::StructureFunction<> 
                                                   std::vector<Value> arguments) const {
   existing(core_);
   const auto core = strategy_->parameter_server_core();
-  const std::string name = core->keep_captured_function(std::move(function));
+  const std::string name = core->worker()->functions().keep_captured(std::move(function));
   try {
     const RemoteValue value =
         schedule_erased(WorkerFunction(name, false), std::move(inputs), std::move(arguments));
-    value.result()->on_end(
-        [core, name](const internal::RemoteResult&) { core->drop_captured_function(name); });
+    value.result()->on_end([core, name](const internal::RemoteResult&) {
+      core->worker()->functions().drop_captured(name);
+    });
     return value;
   } catch (...) {
-    core->drop_captured_function(name);
+    core->worker()->functions().drop_captured(name);
     throw;
   }
 }
@@ -213,8 +211,8 @@ PerWorkerValue ClusterCoordinator::create_per_worker_value(const WorkerFunction&
 std::string ClusterCoordinator::new_input_name() const {
   existing(core_);
   const auto core = strategy_->parameter_server_core();
-  core->require_workers_here("a dataset, or a function over the program's own objects,");
-  return core->new_input_name();
+  core->cluster()->require_workers_here("a dataset, or a function over the program's own objects,");
+  return core->worker()->functions().new_input_name();
 }
 
 PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(const data::Dataset& dataset) const {
@@ -283,7 +281,7 @@ PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(
   }
   const auto& strategy = strategy_->parameter_server_core();
   return {existing(core_).shared_from_this(), strategy, function.name(),
-          strategy->hold_input(function.name())};
+          strategy->worker()->functions().hold_input(function.name())};
 }
 
 std::vector<Structure> ClusterCoordinator::fetch(const std::vector<RemoteValue>& values) const {
@@ -316,7 +314,7 @@ std::vector<FailedClosure> ClusterCoordinator::errors() const {
 
 double ClusterCoordinator::mean_staleness() const {
   existing(core_);
-  const internal::StoreClient& store = strategy_->parameter_server_core()->store();
+  const internal::StoreClient& store = strategy_->parameter_server_core()->variables()->store();
   int64_t updates = 0, staleness = 0;
   for (int ps = 0; ps < store.num_ps(); ++ps) {
     const auto load = store.load(ps);

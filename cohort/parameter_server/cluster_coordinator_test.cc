@@ -349,11 +349,11 @@ TEST(ClusterCoordinator, IsForgottenOnceItHasStoppedWhoeverStillHoldsIt) {
     const ClusterCoordinator coordinator(strategy);
     coordinator.schedule(nothing);
     coordinator.join();
-    held = core->coordinator();
+    held = core->leader()->coordinator();
     ASSERT_NE(held, nullptr);
     held->stop();
   }
-  EXPECT_EQ(core->coordinator(), nullptr);
+  EXPECT_EQ(core->leader()->coordinator(), nullptr);
 }
 
 TEST(ClusterCoordinator, SumsOfShardsAreExactAlsoWhenAWorkerDies) {

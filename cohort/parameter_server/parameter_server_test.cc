@@ -242,7 +242,7 @@ TEST(ParameterServer, ALaterStrategyTakesTheServersOver) {
   of_first.schedule([] {}).fetch();
   train(second);
   const std::string generation =
-      internal::str("generation ", second.parameter_server_core()->generation());
+      internal::str("generation ", second.parameter_server_core()->cluster()->generation());
   const auto says_what_to_do =
       AllOf(HasSubstr("later ParameterServerStrategy"),
             HasSubstr("use one strategy after the other"), HasSubstr(generation));

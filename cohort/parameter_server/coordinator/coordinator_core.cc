@@ -9,7 +9,6 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/distribute/values/structure_message.h"
-#include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 
@@ -54,33 +53,7 @@ Structure values_of(const std::vector<CoordinatorCore::Argument>& arguments) {
   return values.size() == 1 ? std::move(values[0]) : Structure::make_tuple(std::move(values));
 }
 
-CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCore>& strategy) {
-  CoordinatorSurroundings around;
-  around.first = strategy->begin_closures();
-  around.generation = strategy->generation();
-  around.num_workers = strategy->num_workers();
-  around.num_ps = strategy->num_ps();
-  around.channel = [strategy](const TaskId& task) { return strategy->channel(task); };
-  around.last_checkpoint = [strategy] { return strategy->last_checkpoint(); };
-  around.failure_told_by = [strategy](const TaskId& task) {
-    return strategy->failure_told_by(task);
-  };
-  around.on_start = [strategy](const std::weak_ptr<CoordinatorCore>& core) {
-    if (const auto made = core.lock()) strategy->set_coordinator(made);
-  };
-  around.end_functions = [strategy](SessionId below, steady_clock::time_point deadline) {
-    return strategy->end_functions(below, deadline);
-  };
-  around.set_figure = strategy->figures();
-  around.on_stop = [strategy](const CoordinatorNumbers& next) { strategy->end_closures(next); };
-  return around;
-}
-
 }  // namespace
-
-CoordinatorCore::CoordinatorCore(const std::shared_ptr<ParameterServerCore>& strategy,
-                                 const Options& options)
-    : CoordinatorCore(surroundings_of(strategy), options) {}
 
 CoordinatorCore::CoordinatorCore(CoordinatorSurroundings surroundings, const Options& options)
     : surroundings_(std::move(surroundings)),

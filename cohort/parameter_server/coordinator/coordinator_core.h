@@ -16,9 +16,9 @@
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/system_clock.h"
 #include "cohort/core/program/task_id.h"
-#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
 #include "cohort/parameter_server/coordinator/coordinator_numbers.h"
+#include "cohort/parameter_server/coordinator/coordinator_options.h"
 #include "cohort/parameter_server/coordinator/figure_summaries.h"
 #include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/ps_watch.h"
@@ -28,7 +28,6 @@
 namespace cohort::internal {
 
 class CoordinatorCore;
-class ParameterServerCore;
 
 // The cluster as a coordinator needs it: all that tests replace.
 struct CoordinatorSurroundings {
@@ -41,7 +40,7 @@ struct CoordinatorSurroundings {
   std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
   std::function<void(const std::weak_ptr<CoordinatorCore>&)> on_start = nullptr;
   std::function<void(const CoordinatorNumbers& next)> on_stop = nullptr;
-  // ParameterServerCore::end_functions; null: no worker is in this process.
+  // See closures/served_task.h; null: no worker is in this process.
   std::function<std::string(SessionId below, std::chrono::steady_clock::time_point deadline)>
       end_functions = nullptr;
   // Makes a number known to `cohort cluster status`.
@@ -58,8 +57,6 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
  public:
   using Options = distribute::coordinator::ClusterCoordinatorOptions;
 
-  // Errors: those of ParameterServerCore::begin_closures.
-  CoordinatorCore(const std::shared_ptr<ParameterServerCore>& strategy, const Options& options);
   CoordinatorCore(CoordinatorSurroundings surroundings, const Options& options);
 
   // Takes the workers and watches all tasks; the first of the calls below does it, too.

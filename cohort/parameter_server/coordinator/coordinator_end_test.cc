@@ -158,6 +158,7 @@ TEST(CoordinatorEnd, WhatRunsStillChangesNothing) {
 void wait_for_worker(const ParameterServerStrategy& strategy) {
   const auto ask = [&] {
     strategy.parameter_server_core()
+        ->cluster()
         ->channel({"worker", 0})
         ->call("closures/read_value", encode(internal::MakeInput{}), {.timeout = seconds(20)});
   };
@@ -201,7 +202,9 @@ TEST(CoordinatorEnd, AFunctionMayHoldTheLastHandle) {
   coordinator.reset();
   gate.open();
   const auto give_up = Clock::now() + seconds(20);
-  const auto has_ended = [&] { return strategy.parameter_server_core()->coordinator() == nullptr; };
+  const auto has_ended = [&] {
+    return strategy.parameter_server_core()->leader()->coordinator() == nullptr;
+  };
   while (!has_ended() && Clock::now() < give_up) std::this_thread::yield();
   EXPECT_TRUE(has_ended());
   const ClusterCoordinator next(strategy);

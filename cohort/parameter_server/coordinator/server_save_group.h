@@ -8,9 +8,8 @@
 
 namespace cohort::internal {
 
-class ParameterServerCore;
+class LeaderSide;
 
-std::shared_ptr<train::SaveGroup> make_server_save_group(
-    const std::weak_ptr<ParameterServerCore>& core);
+std::shared_ptr<train::SaveGroup> make_server_save_group(const std::weak_ptr<LeaderSide>& leader);
 
 }  // namespace cohort::internal

@@ -3,16 +3,10 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
-#include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/runner/early_failure.h"
 
 namespace cohort::internal {
 namespace {
-
-// Publishes the error as a call of fit that has failed would.
-void fail_in_place_of(const ParameterServerCore::Setup& setup, const std::exception_ptr& error) {
-  ParameterServerCore::make(setup)->make_runner()->fail(error);
-}
 
 // Nothing is where the program has caught the exception, and goes on; Ctrl-C the others get as well.
 bool is_for_others(const std::exception_ptr& error) {
@@ -31,8 +25,8 @@ bool is_for_others(const std::exception_ptr& error) {
 void FailedProgram::on_failure(const std::exception_ptr& error) noexcept {
   if (!is_for_others(error)) return;
   try {
-    if (setup_.server != nullptr) return tell_own_failure(*setup_.server, error);
-    fail_in_place_of(setup_, error);
+    if (server_ != nullptr) return tell_own_failure(*server_, error);
+    fail_(error);
   } catch (const std::exception& other) {
     log_info(untold_text("the other tasks", error, other));
   }

@@ -2,25 +2,29 @@
 // first call of fit, evaluate or predict: somebody has to tell the cluster, which waits for it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "cohort/cluster/server.h"
 #include "cohort/core/program/failure_frame.h"
-#include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {
 
 class FailedProgram final : public FailureListener {
  public:
-  // `setup`: of the strategy that was there.
-  explicit FailedProgram(ParameterServerCore::Setup setup) : setup_(std::move(setup)) {}
+  // `server`: the coordinator's; null in other tasks, in which `fail` does what a call of fit does that
+  // has failed so.
+  FailedProgram(std::shared_ptr<distribute::Server> server,
+                std::function<void(const std::exception_ptr&)> fail)
+      : server_(std::move(server)), fail_(std::move(fail)) {}
 
   // Returns when the others know of it, or in seconds.
   void on_failure(const std::exception_ptr& error) noexcept override;
 
  private:
-  const ParameterServerCore::Setup setup_;
+  const std::shared_ptr<distribute::Server> server_;
+  const std::function<void(const std::exception_ptr&)> fail_;
 };
 
 // The same of a task that has served the cluster: it stays until its coordinator knows why it leaves.

@@ -10,7 +10,6 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
-#include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/store/kept_message.h"
 #include "cohort/train/bundle/bundle_data_file.h"
 
@@ -27,10 +26,10 @@ struct OfPs {
   std::vector<size_t> parts = {};
 };
 
-using WeakCore = std::weak_ptr<ParameterServerCore>;
+using WeakHost = std::weak_ptr<VariableHost>;
 
-std::shared_ptr<ParameterServerCore> live(const WeakCore& weak) {
-  if (auto core = weak.lock()) return core;
+std::shared_ptr<VariableHost> live(const WeakHost& weak) {
+  if (auto host = weak.lock()) return host;
   throw FailedPreconditionError("the strategy whose variables are saved or restored has ended");
 }
 
@@ -44,9 +43,9 @@ void warn(std::atomic<bool>& has_warned, int ps, const std::string& path) {
 
 class KeptParts final : public train::RemoteValues {
  public:
-  KeptParts(std::weak_ptr<ParameterServerCore> core, uint64_t id, std::vector<OfPs> of_ps,
-            milliseconds timeout, std::atomic<bool>& has_warned)
-      : core_(std::move(core)),
+  KeptParts(WeakHost host, uint64_t id, std::vector<OfPs> of_ps, milliseconds timeout,
+            std::atomic<bool>& has_warned)
+      : host_(std::move(host)),
         id_(id),
         of_ps_(std::move(of_ps)),
         timeout_(timeout),
@@ -55,9 +54,9 @@ class KeptParts final : public train::RemoteValues {
   // Nobody waits for the end, which a ps task that is lost does not bring.
   ~KeptParts() override {
     try {
-      const auto core = core_.lock();
-      if (core == nullptr) return;
-      core->store().tell("store/drop_kept",
+      const auto host = host_.lock();
+      if (host == nullptr) return;
+      host->store().tell("store/drop_kept",
                          to_each([&](const OfPs&) { return encode(KeptRequest{.id = id_}); }));
     } catch (
         const std::exception&) {  // of a coordinator that leads no more: the next one clears all
@@ -119,7 +118,7 @@ class KeptParts final : public train::RemoteValues {
 
  private:
   std::vector<rpc::Message> ask(const char* method, Requests requests) const {
-    return live(core_)->store().ask(method, std::move(requests), timeout_);
+    return live(host_)->store().ask(method, std::move(requests), timeout_);
   }
   template <class Make>
   Requests to_each(const Make& make) const {
@@ -139,7 +138,7 @@ class KeptParts final : public train::RemoteValues {
     }
     return file;
   }
-  const std::weak_ptr<ParameterServerCore> core_;
+  const WeakHost host_;
   const uint64_t id_;
   const std::vector<OfPs> of_ps_;
   const milliseconds timeout_;
@@ -152,12 +151,12 @@ constexpr std::chrono::minutes kReadTimeout{60};
 // What ps tasks have read, or got, and not adopted yet.
 class ReadParts final : public train::RemoteReads {
  public:
-  ReadParts(WeakCore core, uint64_t id) : core_(std::move(core)), id_(id) {}
+  ReadParts(WeakHost host, uint64_t id) : host_(std::move(host)), id_(id) {}
 
   ~ReadParts() override {
     try {
-      const auto core = core_.lock();
-      if (core && !tasks_.empty()) core->store().tell("store/drop_parts", to_each());
+      const auto host = host_.lock();
+      if (host && !tasks_.empty()) host->store().tell("store/drop_parts", to_each());
     } catch (const std::exception&) {  // as of kept parts
     }
   }
@@ -171,7 +170,7 @@ class ReadParts final : public train::RemoteReads {
       tasks_.push_back(ps);
     }
     const auto replies =
-        live(core_)->store().ask("store/read_parts", std::move(requests), kReadTimeout);
+        live(host_)->store().ask("store/read_parts", std::move(requests), kReadTimeout);
     for (size_t i = 0; i < replies.size(); ++i) {
       if (decode_read_parts_reply(replies[i]).found) continue;
       warn(has_warned, tasks_[i], prefix);
@@ -184,13 +183,13 @@ class ReadParts final : public train::RemoteReads {
     if (std::find(tasks_.begin(), tasks_.end(), ps) == tasks_.end()) tasks_.push_back(ps);
     Requests request;
     request.emplace_back(ps, encode(SendPartRequest{.id = id_, .part = std::move(part)}));
-    live(core_)->store().ask("store/send_part", std::move(request), kReadTimeout);
+    live(host_)->store().ask("store/send_part", std::move(request), kReadTimeout);
   }
 
   void commit() override {
-    const auto core = live(core_);
-    core->step().forget_pull();
-    core->store().ask("store/adopt_parts", to_each(), kReadTimeout);
+    const auto host = live(host_);
+    host->step().forget_pull();
+    host->store().ask("store/adopt_parts", to_each(), kReadTimeout);
     tasks_.clear();
   }
 
@@ -201,7 +200,7 @@ class ReadParts final : public train::RemoteReads {
     return requests;
   }
 
-  const WeakCore core_;
+  const WeakHost host_;
   const uint64_t id_;
   std::vector<int> tasks_;  // that have parts
 };
@@ -214,7 +213,7 @@ class NoReads final : public train::RemoteReads {
 
 class PartKeeper final : public train::RemoteKeeper {
  public:
-  explicit PartKeeper(std::weak_ptr<ParameterServerCore> core) : core_(std::move(core)) {}
+  explicit PartKeeper(WeakHost host) : host_(std::move(host)) {}
 
   std::unique_ptr<train::RemoteValues> keep(
       const std::vector<std::shared_ptr<const train::RemotePart>>& parts,
@@ -230,14 +229,14 @@ class PartKeeper final : public train::RemoteKeeper {
     std::vector<OfPs> of_ps;
     for (auto& [ps, one] : by_ps) of_ps.push_back(std::move(one));
     auto kept =
-        std::make_unique<KeptParts>(core_, ++last_id_, std::move(of_ps), timeout, has_warned_);
+        std::make_unique<KeptParts>(host_, ++last_id_, std::move(of_ps), timeout, has_warned_);
     kept->keep();
     return kept;
   }
 
   std::unique_ptr<train::RemoteReads> read(const std::string& prefix, uint32_t index_crc,
                                            const std::vector<train::RemoteRead>& wanted) override {
-    if (!live(core_)->writes_outside_steps()) return std::make_unique<NoReads>();
+    if (!live(host_)->cluster().writes_outside_steps()) return std::make_unique<NoReads>();
     if (Task::current().job() == kWorker)
       return nullptr;  // ps tasks read for the coordinator alone
     const uint64_t id = ++last_id_;
@@ -250,7 +249,7 @@ class PartKeeper final : public train::RemoteKeeper {
       request.index_crc = index_crc;
       request.parts.push_back({part.place().key, one.key, one.slice, part.new_name()});
     }
-    auto reads = std::make_unique<ReadParts>(core_, id);
+    auto reads = std::make_unique<ReadParts>(host_, id);
     if (!reads->read(of_ps, prefix, has_warned_)) return nullptr;
     return reads;
   }
@@ -259,7 +258,7 @@ class PartKeeper final : public train::RemoteKeeper {
       const std::vector<train::RemoteRead>& wanted,
       FunctionRef<Tensor(const train::RemoteRead&)> value_of) override {
     if (Task::current().job() == kWorker) return nullptr;
-    auto sent = std::make_unique<ReadParts>(core_, ++last_id_);
+    auto sent = std::make_unique<ReadParts>(host_, ++last_id_);
     for (const train::RemoteRead& one : wanted) {
       const auto& part = static_cast<const ServedPart&>(*one.part);
       sent->send(part.place().ps, {part.place().key, value_of(one), part.new_name()});
@@ -268,16 +267,15 @@ class PartKeeper final : public train::RemoteKeeper {
   }
 
  private:
-  const std::weak_ptr<ParameterServerCore> core_;
+  const WeakHost host_;
   std::atomic<uint64_t> last_id_{0};
   std::atomic<bool> has_warned_{false};
 };
 
 }  // namespace
 
-std::shared_ptr<train::RemoteKeeper> make_part_keeper(
-    const std::weak_ptr<ParameterServerCore>& core) {
-  return std::make_shared<PartKeeper>(core);
+std::shared_ptr<train::RemoteKeeper> make_part_keeper(const WeakHost& host) {
+  return std::make_shared<PartKeeper>(host);
 }
 
 }  // namespace cohort::internal

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "cohort/parameter_server/store/store_client.h"
+#include "cohort/parameter_server/variables/variable_host.h"
 #include "cohort/train/objects/remote_values.h"
 
 namespace cohort::internal {
-
-class ParameterServerCore;
 
 // A shard.
 class ServedPart final : public train::RemotePart {
@@ -36,7 +35,6 @@ class ServedPart final : public train::RemotePart {
 // the checkpoint, the coordinator does both for all, and says so once. In tasks that leave changes
 // to it (workers and ps tasks, outside of closures) a restore reads nothing; a closure reads what
 // it makes itself.
-std::shared_ptr<train::RemoteKeeper> make_part_keeper(
-    const std::weak_ptr<ParameterServerCore>& core);
+std::shared_ptr<train::RemoteKeeper> make_part_keeper(const std::weak_ptr<VariableHost>& host);
 
 }  // namespace cohort::internal

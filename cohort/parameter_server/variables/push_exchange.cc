@@ -10,7 +10,6 @@
 #include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/ops/scaled.h"
 #include "cohort/optim/make_rule.h"
-#include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {
 
@@ -85,11 +84,12 @@ double sum_of_squares(const Tensor& gradient) {
 }  // namespace
 
 PushExchange::PushExchange(std::vector<UpdateTarget> targets,
-                           std::shared_ptr<ParameterServerCore> core)
-    : GradientExchange(std::move(targets), static_cast<size_t>(core->num_local_replicas())),
-      core_(std::move(core)),
+                           std::shared_ptr<const StrategyCore> strategy, VariableHost& host)
+    : GradientExchange(std::move(targets), static_cast<size_t>(host.num_local_replicas())),
+      strategy_(std::move(strategy)),
+      host_(host),
       gradients_([this] {
-        return std::make_unique<Gradients>(static_cast<size_t>(core_->num_local_replicas()),
+        return std::make_unique<Gradients>(static_cast<size_t>(host_.num_local_replicas()),
                                            std::vector<Tensor>(this->targets().size()));
       }) {
   for (const UpdateTarget& target : this->targets()) {
@@ -191,19 +191,24 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
     if (!sums[i].defined()) continue;
     const Tensor gradient = owned(sums[i]);
     push_one(i, gradient, step);
-    core_->step().add({.variable = variables_[i],
-                       .slots = slots_[i],
-                       .gradient = gradient,
-                       .rule = shared_rule(step.rule),
-                       .learning_rate = step.learning_rate,
-                       .iteration = step.iteration});
+    std::vector<std::shared_ptr<TaskCopies>> written{variables_[i]->copies()};
+    for (const auto& slot : slots_[i]) written.push_back(slot->copies());
+    host_.step().add(
+        StepUpdate{.written = {written.begin(), written.end()},
+                   .apply_here = [update = TaskCopies::Update{.written = written,
+                                                              .gradient = gradient,
+                                                              .rule = shared_rule(step.rule),
+                                                              .learning_rate = step.learning_rate,
+                                                              .iteration = step.iteration}] {
+                     TaskCopies::apply(update);
+                   }});
   }
   return result;
 }
 
 void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateStep& step) {
   const ServedVariable& variable = *variables_[target];
-  const auto update = [&](const ServedVariable::Shard& shard) {
+  const auto update = [&](const PlacedShard& shard) {
     UpdateShard op{.key = shard.place.key,
                    .slots = {},
                    .gradient = {},
@@ -212,21 +217,21 @@ void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateS
                    .learning_rate = step.learning_rate,
                    .iteration = step.iteration};
     const auto index = static_cast<size_t>(shard.place.key.shard);
-    op.based_on = variable.version_of_shard(index);
+    op.based_on = variable.copies()->version_of_shard(index);
     for (const auto& slot : slots_[target])
-      op.slots.push_back(slot->placed_shards()[index].place.key);
+      op.slots.push_back(slot->layout().shards[index].place.key);
     return op;
   };
   if (!is_sparse(gradient)) {
-    for (const ServedVariable::Shard& shard : variable.placed_shards()) {
+    for (const PlacedShard& shard : variable.layout().shards) {
       UpdateShard op = update(shard);
-      op.gradient = variable.part_of(gradient, shard);
-      core_->step().add(shard.place.ps, std::move(op));
+      op.gradient = variable.layout().part_of(gradient, shard);
+      host_.step().add(shard.place.ps, std::move(op));
     }
     return;
   }
   // The rows ascend, so that those of a shard lie together: no copy of them is made.
-  const auto& shards = variable.placed_shards();
+  const auto& shards = variable.layout().shards;
   const Tensor indices = gradient._indices()[0].contiguous();
   const Tensor values = gradient._values();
   auto parts = split_ids(indices, variable.shape()[0], static_cast<int64_t>(shards.size()));
@@ -236,7 +241,7 @@ void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateS
     UpdateShard op = update(shards[part.shard]);
     op.gradient = values.narrow(0, part.begin, part.ids.numel());
     op.indices = part.ids;
-    core_->step().add(shards[part.shard].place.ps, std::move(op));
+    host_.step().add(shards[part.shard].place.ps, std::move(op));
   }
 }
 

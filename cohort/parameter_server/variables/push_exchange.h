@@ -8,6 +8,7 @@
 #include "cohort/core/program/per_task.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/parameter_server/variables/served_variable.h"
+#include "cohort/parameter_server/variables/variable_host.h"
 
 namespace cohort::internal {
 
@@ -16,7 +17,9 @@ namespace cohort::internal {
 // Thread safety: one thread per replica of each task.
 class PushExchange final : public GradientExchange {
  public:
-  PushExchange(std::vector<UpdateTarget> targets, std::shared_ptr<ParameterServerCore> core);
+  // `host`: a part of the strategy.
+  PushExchange(std::vector<UpdateTarget> targets, std::shared_ptr<const StrategyCore> strategy,
+               VariableHost& host);
 
   void begin(distribute::ReplicaContext& replica, Arrival arrival) override;
   void bring(distribute::ReplicaContext& replica, size_t target, const Tensor& gradient) override;
@@ -33,7 +36,8 @@ class PushExchange final : public GradientExchange {
   void push_one(size_t target, const Tensor& gradient, const UpdateStep& step);
   std::shared_ptr<const optim::UpdateRule> shared_rule(const optim::UpdateRule& rule);
 
-  const std::shared_ptr<ParameterServerCore> core_;
+  const std::shared_ptr<const StrategyCore> strategy_;
+  VariableHost& host_;
   std::vector<std::shared_ptr<ServedVariable>> variables_;           // by target
   std::vector<std::vector<std::shared_ptr<ServedVariable>>> slots_;  // by target
   PerTask<Gradients> gradients_;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cohort/parameter_server/variables/closure_context.h"
-#include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {
 namespace {
@@ -23,7 +22,7 @@ bool TaskStep::Sent::is_own() const {
   return running != nullptr && running->id == closure && running->arrived == closure_arrived;
 }
 
-void TaskStep::use(const std::shared_ptr<ServedVariable>& variable) {
+void TaskStep::use(const std::shared_ptr<StepVariable>& variable) {
   const std::lock_guard lock(mutex_);
   used_.push_back(variable);
 }
@@ -41,19 +40,15 @@ void TaskStep::add(StepUpdate update) {
   has_updates_ = true;
 }
 
-std::vector<StepUpdate> TaskStep::take_updates(const ServedVariable& variable) {
-  std::set<const ServedVariable*> needed{&variable};
+std::vector<StepUpdate> TaskStep::take_updates(const StepVariable& variable) {
+  std::set<const StepVariable*> needed{&variable};
   std::vector<StepUpdate> taken;
   const std::lock_guard lock(mutex_);
   for (size_t i = updates_.size(); i-- > 0;) {
     StepUpdate& update = updates_[i];
     const auto is_needed = [&](const VariablePtr& one) { return needed.contains(one.get()); };
-    if (!is_needed(update.variable) &&
-        std::none_of(update.slots.begin(), update.slots.end(), is_needed)) {
-      continue;
-    }
-    needed.insert(update.variable.get());
-    for (const VariablePtr& slot : update.slots) needed.insert(slot.get());
+    if (std::none_of(update.written.begin(), update.written.end(), is_needed)) continue;
+    for (const VariablePtr& one : update.written) needed.insert(one.get());
     taken.push_back(std::move(update));
     updates_.erase(updates_.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -61,10 +56,10 @@ std::vector<StepUpdate> TaskStep::take_updates(const ServedVariable& variable) {
   return taken;
 }
 
-void TaskStep::see_updates(const ServedVariable& variable) {
+void TaskStep::see_updates(const StepVariable& variable) {
   if (!has_updates_) return;
   const std::lock_guard others_wait(seeing_);
-  for (const StepUpdate& update : take_updates(variable)) update.variable->update_here(update);
+  for (const StepUpdate& update : take_updates(variable)) update.apply_here();
 }
 
 void TaskStep::forget_updates() {
@@ -108,7 +103,7 @@ void TaskStep::begin(const StoreClient& store, SessionId session) {
   std::vector<VariableStore::Value> values = store.read_if_there(shards);
   size_t next = 0;
   for (const auto& variable : wanted) {
-    const size_t count = variable->placed_shards().size();
+    const size_t count = variable->num_shards();
     variable->take({values.data() + next, count});
     next += count;
   }
@@ -129,7 +124,7 @@ void TaskStep::take_ahead(const Sent& sent, SessionId session, std::vector<Varia
   for (const auto& asked : sent.asked.whole) {
     const VariablePtr variable = asked.lock();
     if (variable == nullptr) return;  // how many shards it had nobody knows any more
-    const size_t count = variable->placed_shards().size();
+    const size_t count = variable->num_shards();
     const auto found = std::find(wanted.begin(), wanted.end(), variable);
     if (found != wanted.end()) {
       variable->take({values.shards.data() + next, count});

@@ -39,8 +39,8 @@ TEST(ParameterServerLeading, AFailedCoordinatorStaysUntilTheOthersHaveItsError) 
   std::promise<void> end;
   std::future<bool> others;
   try {
-    const auto core =
-        ParameterServerCore::make({.cluster = spec, .server = chief, .devices = {"CPU:0"}});
+    const auto core = ParameterServerCore::make(
+        {.cluster = {.spec = spec, .server = chief}, .devices = {"CPU:0"}});
     others =
         std::async(std::launch::async, [&, ended = end.get_future(), weak = std::weak_ptr(core)] {
           while (!weak.expired()) std::this_thread::yield();  // it is about to end
