@@ -6,6 +6,7 @@
 //   auto values = store.read_together({{key, known_version}, ...});
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -181,22 +182,31 @@ class VariableStore {
     int64_t version = 0;
   };
   using ShardPtr = std::shared_ptr<Shard>;
+  // The shards that an operation names; slots are an update's.
+  struct Target {
+    ShardPtr shard;
+    std::array<ShardPtr, optim::kMaxSlots> slots;
+  };
   class LockedUpdate;
-  class LockedTogether;
 
   ShardPtr find_if_there(const ShardKey& key) const;  // nullptr: it is not
   ShardPtr find(const ShardKey& key) const;
+  ShardPtr find_locked(const ShardKey& key) const;  // as find, with mutex_ held
   static void check_same(const Shard& there, const ShardKey& key, const std::string& name,
                          at::IntArrayRef shape, DType dtype);
-  void check(const StoreOp& op) const;
-  void check_update(const UpdateShard& update) const;
+  // Errors: NotFound; InvalidArgument (an update names more or fewer slots than its rule has).
+  std::vector<Target> targets_of(const std::vector<StoreOp>& ops) const;
+  Target target_of(const StoreOp& op) const;  // with mutex_ held
+  static void check(const StoreOp& op, const Target& target);
+  static void check_update(const UpdateShard& update, const Target& target);
   Value value_of(const Shard& shard, int64_t known_version) const;  // with the shard's mutex held
   // Makes the assignments that come next and are to small shards, if any; adds to `next` how many
   // they were.
-  void assign_together(const std::vector<StoreOp>& ops, size_t& next);
+  static void assign_together(const std::vector<StoreOp>& ops, const std::vector<Target>& targets,
+                              size_t& next);
   static void assign(const AssignShard& assignment, Shard& shard);  // with the shard's mutex held
-  void run(const StoreOp& op);
-  void run_update(const UpdateShard& update);
+  void run(const StoreOp& op, const Target& target);
+  void run_update(const UpdateShard& update, const Target& target);
   static Tensor& writable(Shard& shard);
   void check_not_dropped(uint64_t id) const;  // with kept_mutex_ held
   void count_staleness(const UpdateShard& update, const Shard& shard);
