@@ -31,8 +31,8 @@ using distribute::VariableSpec;
 
 namespace {
 
-// The most workers that one host has, which run their steps beside each other; a coordinator's process
-// has them where it has no server of its own.
+// The most workers that one host has, which run their steps beside each other; a coordinator's
+// process has them where it has no server of its own.
 int workers_on_host(const PsCluster::Setup& setup) {
   if (setup.role == ClusterRole::kCoordinator && setup.server != nullptr) return 1;
   if (!setup.spec.has_job(kWorker)) return 1;
@@ -44,8 +44,8 @@ int workers_on_host(const PsCluster::Setup& setup) {
   return most;
 }
 
-// They divide the host's cores, or the quota of their cgroup, except where a launcher has given each
-// cores of its own.
+// They divide the host's cores, or the quota of their cgroup, except where a launcher has given
+// each cores of its own.
 int cores_of_worker(const PsCluster::Setup& setup) {
   const int on_host =
       cores_under(Cgroups().cpu_quota(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
@@ -150,7 +150,8 @@ void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
   run_and_push(frame, options);
 }
 
-// The threads of all replicas run the closure: what is restored there, of what they make, has its tokens, too.
+// The threads of all replicas run the closure: what is restored there, of what they make, has its
+// tokens, too.
 void ParameterServerCore::run_in_closure(const std::shared_ptr<RunFrame>& frame,
                                          const distribute::RunOptions& options,
                                          ClosureContext& closure) {
@@ -172,8 +173,8 @@ void ParameterServerCore::run_and_push(const std::shared_ptr<RunFrame>& frame,
   step.end(cluster_.store(), cluster_.session());
 }
 
-// The coordinator makes the values; a worker that creates a variable in a step, too, where it is the
-// first. Other tasks only learn where they are.
+// The coordinator makes the values; a worker that creates a variable in a step, too, where it is
+// the first. Other tasks only learn where they are.
 bool ParameterServerCore::makes_values() const {
   return cluster_.is_coordinator() || Task::current().job() == kWorker;
 }
@@ -204,7 +205,8 @@ std::shared_ptr<VariableImpl> ParameterServerCore::make_variable(
   std::optional<int> ps;
   if (!device.empty()) ps = placement_.ps_of(device, spec.options.name);
   auto shards = placement_.place(spec, next_id(spec.options.name), ps);
-  // What this program has it releases itself. A worker's may be all that has a slot, and releases nothing.
+  // What this program has it releases itself. A worker's may be all that has a slot, and releases
+  // nothing.
   if (cluster_.is_coordinator()) {
     for (PlacedShard& shard : shards) shard.owner.reset();
   }

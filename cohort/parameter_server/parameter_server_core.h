@@ -25,8 +25,9 @@ namespace cohort::internal {
 class ServerCore;
 struct ClosureContext;
 
-// Steps run on workers, each on its own replicas; ps tasks keep the variables. Its parts hold what a task
-// has: the cluster, what variables share, a worker's side, a leader's side, and the calls of fit.
+// Steps run on workers, each on its own replicas; ps tasks keep the variables. Its parts hold what
+// a task has: the cluster, what variables share, a worker's side, a leader's side, and the calls of
+// fit.
 class ParameterServerCore final : public LocalStrategy {
  public:
   struct Setup {

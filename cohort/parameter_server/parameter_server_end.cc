@@ -19,8 +19,8 @@
 namespace cohort::internal {
 namespace {
 
-// Another task's end is a new generation of the cluster, by which a call that was under way is refused: as
-// of an earlier one, or where the news came here first, as of a later one.
+// Another task's end is a new generation of the cluster, by which a call that was under way is
+// refused: as of an earlier one, or where the news came here first, as of a later one.
 bool was_refused(const std::exception_ptr& error) {
   const Code code = record_error(error).code;
   return code == Code::kAborted || code == Code::kUnavailable;
@@ -43,8 +43,8 @@ void ParameterServerCore::end() noexcept {
   if (cluster_.running_server() != nullptr && !loops_.is_left_alone) wait_for_end();
 }
 
-// The error of a call of fit is its result, for the others to take while this process lives. Of others whoever
-// catches the exception knows what it was.
+// The error of a call of fit is its result, for the others to take while this process lives. Of
+// others whoever catches the exception knows what it was.
 void ParameterServerCore::leave_by_exception() noexcept {
   constexpr std::chrono::seconds kPatience{2};
   try {
@@ -52,7 +52,8 @@ void ParameterServerCore::leave_by_exception() noexcept {
       loops_.published.wait_until_taken(*cluster_.coordination(),
                                         std::chrono::steady_clock::now() + kPatience);
     }
-    // Who waits in join() stays, for a coordinator that starts again; who runs fit ends by its result.
+    // Who waits in join() stays, for a coordinator that starts again; who runs fit ends by its
+    // result.
     if (cluster_.coordination() != nullptr && has_begun() && !loops_.published.any()) {
       cluster_.setup().server->core().membership().others_stay();
     }
@@ -122,8 +123,8 @@ void ParameterServerCore::end_others() noexcept {
   }
 }
 
-// The coordinator's program may go on after the last call of fit, and read what ps tasks hold. This one's variables have
-// ended.
+// The coordinator's program may go on after the last call of fit, and read what ps tasks hold. This
+// one's variables have ended.
 void ParameterServerCore::wait_for_end() noexcept {
   try {
     distribute::Server& server = *cluster_.running_server();

@@ -11,8 +11,8 @@
 
 namespace cohort::internal {
 
-// The closure is the current one on the threads of all replicas. It is a copy, which a replica that the step has given
-// up on may need for longer than the closure runs.
+// The closure is the current one on the threads of all replicas. It is a copy, which a replica that
+// the step has given up on may need for longer than the closure runs.
 class ClosureFrame final : public RunFrame {
  public:
   ClosureFrame(std::shared_ptr<RunFrame> frame, const ClosureContext& closure)

@@ -337,7 +337,8 @@ rpc::Message ClosureService::result_of(WorkerSide& side, const RunClosure& closu
     return with_typed_errors("", [&] {
       Structure result = side.call(closure.function, arguments_of(closure));
       check_defined(result, closure.function);
-      // While the answer is still being sent, the worker's next function may write to what something else holds, too.
+      // While the answer is still being sent, the worker's next function may write to what
+      // something else holds, too.
       return to_message(unshared(std::move(result)));
     });
   } catch (const CancelledError& error) {

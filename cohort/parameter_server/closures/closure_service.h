@@ -1,5 +1,5 @@
-// Runs closures for the coordinator, one after another, in the order in which they come. A closure is
-// answered when the ps tasks have what it changed; meanwhile the next one begins.
+// Runs closures for the coordinator, one after another, in the order in which they come. A closure
+// is answered when the ps tasks have what it changed; meanwhile the next one begins.
 #pragma once
 
 #include <atomic>
@@ -26,10 +26,10 @@ class DistributedIterator;
 
 namespace cohort::internal {
 
-// Methods: "run", "make_input", "drop_input", "read_value", of an input that is a value, "skip", for the place of a
-// closure that does not come, and "hello", which answers when the worker is there. Only the cluster's
-// coordinator may call them; closures and inputs of others than the one that has this worker, and of
-// earlier sessions, are refused.
+// Methods: "run", "make_input", "drop_input", "read_value", of an input that is a value, "skip",
+// for the place of a closure that does not come, and "hello", which answers when the worker is
+// there. Only the cluster's coordinator may call them; closures and inputs of others than the one
+// that has this worker, and of earlier sessions, are refused.
 class ClosureService final : public rpc::Service {
  public:
   ClosureService(const train::ClusterSpec& cluster, TaskId self,
@@ -38,8 +38,8 @@ class ClosureService final : public rpc::Service {
 
   // Runs closures of this strategy, too. It may end while calls come; it is asked whether it lives.
   void add(const std::weak_ptr<WorkerSide>& side);
-  // The coordinator that gave sessions below this one ends: inputs that functions of its program have
-  // made go, once what the worker does at the moment has ended. Does not wait.
+  // The coordinator that gave sessions below this one ends: inputs that functions of its program
+  // have made go, once what the worker does at the moment has ended. Does not wait.
   void drop_inputs_below(SessionId session);
   // Waits until what the worker does at the moment has ended; returns whether that was before the
   // deadline.
@@ -59,8 +59,8 @@ class ClosureService final : public rpc::Service {
     std::exception_ptr error;
   };
 
-  // The strategy whose coordinator has this generation; in a process of its own a worker does not know
-  // generations, and has one strategy. Errors: Cancelled (it has ended).
+  // The strategy whose coordinator has this generation; in a process of its own a worker does not
+  // know generations, and has one strategy. Errors: Cancelled (it has ended).
   std::shared_ptr<WorkerSide> side_of(int64_t generation) const;
   using CallPtr = std::shared_ptr<rpc::Call>;
   // A closure that has come, or takes the place of one.

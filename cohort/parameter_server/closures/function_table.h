@@ -37,8 +37,8 @@ class FunctionTable {
   // strategy lives.
   std::shared_ptr<const void> hold_input(const std::string& name);
 
-  // Functions over the program's own objects, for workers of this process. Returns the name by which
-  // they find it. Errors: FailedPrecondition (the workers are other processes).
+  // Functions over the program's own objects, for workers of this process. Returns the name by
+  // which they find it. Errors: FailedPrecondition (the workers are other processes).
   std::string keep_captured(StructureFunction<> function);
   void drop_captured(const std::string& name);
   // An empty one where there is none.

@@ -11,9 +11,10 @@ namespace cohort::internal {
 
 class ServerCore;
 
-// Adds to a server what its task does for the strategy: a ps task's store, a worker's closures. Other
-// servers stay as they are. A server that has served an earlier strategy goes on: what that one had
-// there goes when this one's coordinator takes the task. Returns whether the server is of the cluster.
+// Adds to a server what its task does for the strategy: a ps task's store, a worker's closures.
+// Other servers stay as they are. A server that has served an earlier strategy goes on: what that
+// one had there goes when this one's coordinator takes the task. Returns whether the server is of
+// the cluster.
 bool serve_task(ServerCore& server, const std::weak_ptr<WorkerSide>& worker);
 
 // Lets functions of sessions below begin no more in workers of this process, and the inputs go that

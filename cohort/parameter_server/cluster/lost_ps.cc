@@ -22,7 +22,8 @@ std::exception_ptr lost_ps_error(const LostPs& ps, const std::string& why) {
 int unanswering_ps(const std::exception_ptr& error, int num_ps) {
   const ErrorDetail detail = rpc::detail_of(error);
   const ErrorRecord record = record_error(error);
-  // A ps task that ends answers so itself; of a channel that was closed, it is the caller that ends.
+  // A ps task that ends answers so itself; of a channel that was closed, it is the caller that
+  // ends.
   const bool is_cancelled = record.code == Code::kCancelled;
   const std::string& peer = is_cancelled && detail.peer.empty() ? record.task : detail.peer;
   const bool is_its_own = is_cancelled && record.task == peer;

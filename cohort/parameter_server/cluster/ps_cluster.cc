@@ -33,7 +33,8 @@ LeaderOrigin new_origin() {
   return {.program = program, .made = ++made};
 }
 
-// Tenths of a second since 2026 began, of which there are generations for 27 years. No program starts again in less.
+// Tenths of a second since 2026 began, of which there are generations for 27 years. No program
+// starts again in less.
 int64_t generation_of_now() {
   using std::chrono::sys_days;
   constexpr sys_days kBegin = std::chrono::year(2026) / 1 / 1;

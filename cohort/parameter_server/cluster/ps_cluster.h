@@ -1,5 +1,5 @@
-// The cluster of a ParameterServerStrategy as one of its tasks sees it: who takes part, the channels to
-// them, the stores of the ps tasks, and which coordinator leads.
+// The cluster of a ParameterServerStrategy as one of its tasks sees it: who takes part, the
+// channels to them, the stores of the ps tasks, and which coordinator leads.
 #pragma once
 
 #include <atomic>
@@ -53,8 +53,8 @@ class PsCluster {
   int num_workers() const { return num_workers_; }
   int num_ps() const { return store_.num_ps(); }
 
-  // Whether what the calling code assigns outside of steps counts. Every task runs the same program:
-  // what it assigns between steps, the coordinator assigns.
+  // Whether what the calling code assigns outside of steps counts. Every task runs the same
+  // program: what it assigns between steps, the coordinator assigns.
   bool writes_outside_steps() const;
   bool can_read_variables() const;
   // Whether workers are threads of servers of this process.
@@ -64,14 +64,16 @@ class PsCluster {
 
   // The calling task's channel to another. Errors: FailedPrecondition (its address is not known).
   std::shared_ptr<rpc::Channel> channel(const TaskId& task) const;
-  // The stores of the ps tasks, whatever push of the calling task is under way (VariableHost::store).
+  // The stores of the ps tasks, whatever push of the calling task is under way
+  // (VariableHost::store).
   const StoreClient& store() const { return store_; }
   // Whether a ps task that this program has taken does not answer over a new connection either.
   bool is_silent(int ps) const;
 
   // The chief's; nullptr where the cluster is in this process.
   distribute::Coordination* coordination() const;
-  // The server of a worker or ps task, which it starts with the first call. Errors: those of Server.
+  // The server of a worker or ps task, which it starts with the first call. Errors: those of
+  // Server.
   distribute::Server& own_server();
   // Whether this task's program has come to a call of fit, evaluate or predict.
   bool has_own_server() const { return has_own_server_; }
@@ -82,25 +84,27 @@ class PsCluster {
   // The failure that another task has told this one, the coordinator. It is waited for at most so
   // long; empty: nothing was told.
   std::string failure_told_by(const TaskId& task, std::chrono::milliseconds wait = {}) const;
-  // Makes a number of the coordinator known to `cohort cluster status`; null where it has no server.
+  // Makes a number of the coordinator known to `cohort cluster status`; null where it has no
+  // server.
   std::function<void(const std::string&, double)> figures() const;
 
-  // Takes the ps tasks, unless this coordinator has them already. Its generation is higher than that
-  // of any coordinator before; what those have left on the ps tasks is gone then. Generations follow
-  // the clock of the wall, since workers may remember one that ps tasks, started again, do not.
+  // Takes the ps tasks, unless this coordinator has them already. Its generation is higher than
+  // that of any coordinator before; what those have left on the ps tasks is gone then. Generations
+  // follow the clock of the wall, since workers may remember one that ps tasks, started again, do
+  // not.
   // Errors: Unavailable (a ps task cannot be reached; names it).
   void lead();
   // The generation of this coordinator; 0: it does not lead yet.
   int64_t generation() const { return generation_; }
   // Sets the session of the closure that the current task, a worker, runs.
   void set_session(SessionId session) { sessions_.get().store(session); }
-  // The session in which the calling task works: a worker's is that of its closure, any other task's
-  // the coordinator's.
+  // The session in which the calling task works: a worker's is that of its closure, any other
+  // task's the coordinator's.
   SessionId session() const;
 
  private:
-  // Returns the highest generation that a ps task had or has; a ps task whose generation is not below
-  // `generation` was not taken.
+  // Returns the highest generation that a ps task had or has; a ps task whose generation is not
+  // below `generation` was not taken.
   int64_t take_all(int64_t generation) const;
 
   const Setup setup_;

@@ -12,7 +12,8 @@
 
 namespace cohort::internal {
 
-// The phase (ErrorDetail) of an error by which a task says that its program has failed; its peer is the task.
+// The phase (ErrorDetail) of an error by which a task says that its program has failed; its peer is
+// the task.
 inline constexpr char kProgramFailed[] = "program failed";
 
 // Thread safety: any thread.

@@ -25,8 +25,8 @@ std::exception_ptr named(const std::exception_ptr& error, const Closure& closure
 
 }  // namespace
 
-// Workers that are lost, or busy by now, lose their places in the line, not the closures: those go to who
-// comes next.
+// Workers that are lost, or busy by now, lose their places in the line, not the closures: those go
+// to who comes next.
 void CoordinatorCore::feed_hungry(size_t closures) {
   std::vector<size_t> fed;
   {

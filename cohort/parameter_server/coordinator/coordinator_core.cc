@@ -40,8 +40,8 @@ std::shared_ptr<RemoteResult> failed_one_of(
   return nullptr;
 }
 
-// One argument is the function's input as it is, as in Strategy::run: a structure's members are what
-// the function takes, or it takes the structure. Several are a tuple.
+// One argument is the function's input as it is, as in Strategy::run: a structure's members are
+// what the function takes, or it takes the structure. Several are a tuple.
 // Errors: those of results.
 Structure values_of(const std::vector<CoordinatorCore::Argument>& arguments) {
   std::vector<Structure> values;
@@ -54,7 +54,8 @@ Structure values_of(const std::vector<CoordinatorCore::Argument>& arguments) {
   return values.size() == 1 ? std::move(values[0]) : Structure::make_tuple(std::move(values));
 }
 
-// The number of an input. Workers would look in vain for another coordinator's, since each counts its own.
+// The number of an input. Workers would look in vain for another coordinator's, since each counts
+// its own.
 // Errors: InvalidArgument (another coordinator has made it; names the function).
 uint64_t own_input(const std::weak_ptr<const void>& coordinator, const InputHandlePtr& input,
                    const std::string& function) {
@@ -65,7 +66,8 @@ uint64_t own_input(const std::weak_ptr<const void>& coordinator, const InputHand
       "or an earlier one of this strategy; make it with this coordinator"));
 }
 
-// Waits for functions of the program in workers of this process: they may refer to objects that end next.
+// Waits for functions of the program in workers of this process: they may refer to objects that end
+// next.
 void wait_for_functions(const CoordinatorSurroundings& around, milliseconds end_timeout,
                         SessionId below) noexcept {
   constexpr milliseconds kSaysSo{2000};

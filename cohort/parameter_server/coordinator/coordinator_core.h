@@ -28,8 +28,9 @@
 
 namespace cohort::internal {
 
-// A worker is taken with a session, makes its inputs, and gets closures. When it is lost, the ps tasks
-// first refuse that session; then its closures go to others, and it is called back until it answers.
+// A worker is taken with a session, makes its inputs, and gets closures. When it is lost, the ps
+// tasks first refuse that session; then its closures go to others, and it is called back until it
+// answers.
 //
 // Beside the clock's, no thread of its own: what goes on is driven by the answers of workers.
 // Thread safety: any thread.
@@ -50,29 +51,32 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
     InputHandlePtr of_worker = nullptr;  // not null: instead, a value that make_input made
   };
-  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator); those of check_sendable, of
-  // arguments.
+  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator); those of
+  // check_sendable, of arguments.
   std::shared_ptr<RemoteResult> schedule(const std::string& function,
                                          const std::vector<InputHandlePtr>& inputs,
                                          std::vector<Argument> arguments);
-  // A step of a loop, `arguments` as they are. Its errors are those of the loop, and do not name it.
+  // A step of a loop, `arguments` as they are. Its errors are those of the loop, and do not name
+  // it.
   std::shared_ptr<RemoteResult> schedule_step(const std::string& function, Structure arguments);
-  // Lets every worker make an input, which they keep until the last handle and the last closure that takes it
-  // have gone; as long `source`, which keeps the function, stays.
+  // Lets every worker make an input, which they keep until the last handle and the last closure
+  // that takes it have gone; as long `source`, which keeps the function, stays.
   InputHandlePtr make_input(const std::string& function, InputKind kind = InputKind::kIterator,
                             std::shared_ptr<const void> source = nullptr);
-  // Copies of what all workers have as such a value, by worker; of one that is lost it comes when that is back and has
-  // made it again. Their errors: that of what makes the value; Unavailable (the worker is given up); what ends the
-  // coordinator. Errors: InvalidArgument (another coordinator has made it).
+  // Copies of what all workers have as such a value, by worker; of one that is lost it comes when
+  // that is back and has made it again. Their errors: that of what makes the value; Unavailable
+  // (the worker is given up); what ends the coordinator. Errors: InvalidArgument (another
+  // coordinator has made it).
   std::vector<std::shared_ptr<RemoteResult>> read_value(const InputHandlePtr& value);
   std::vector<distribute::coordinator::WorkerState> workers() const;
   // See ClosureQueue::pause.
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
   // A ps task's error, or what ended the coordinator because of the same loss: waits for that.
   std::exception_ptr explained(const std::exception_ptr& error);
-  // Says goodbye: nothing more is sent, and answers count no more. What workers still run changes nothing any more: waits,
-  // two seconds at most, until the ps tasks refuse it. Then waits for what workers of this process run, for
-  // options().end_timeout at most, unless a function of theirs is what calls.
+  // Says goodbye: nothing more is sent, and answers count no more. What workers still run changes
+  // nothing any more: waits, two seconds at most, until the ps tasks refuse it. Then waits for what
+  // workers of this process run, for options().end_timeout at most, unless a function of theirs is
+  // what calls.
   void stop();
 
  private:
@@ -143,8 +147,9 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void skip(size_t worker, const Place& place);
   void answered(size_t worker, const Place& place, const ClosurePtr& closure,
                 rpc::CallResult result);
-  // A closure that its worker may still run, which loses its session for it. When nothing of that session changes
-  // anything any more, the closure runs again, or ends with its error if it is the first of the session.
+  // A closure that its worker may still run, which loses its session for it. When nothing of that
+  // session changes anything any more, the closure runs again, or ends with its error if it is the
+  // first of the session.
   void take_back(size_t worker, SessionId session, const std::exception_ptr& why,
                  Returned returned);
   void send_inputs(size_t worker, SessionId session, std::vector<Input> inputs);

@@ -1,4 +1,5 @@
-// What people see of a coordinator at work: in `cohort cluster status`, in metrics, and as summaries.
+// What people see of a coordinator at work: in `cohort cluster status`, in metrics, and as
+// summaries.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,8 @@ constexpr milliseconds kFirstRetry{20};
 constexpr milliseconds kLongestRetry{500};
 constexpr milliseconds kLongestPause{60'000};
 
-// A worker refuses to be taken only where it has obeyed a coordinator of the same generation or a later one.
+// A worker refuses to be taken only where it has obeyed a coordinator of the same generation or a
+// later one.
 std::exception_ptr taken_by_another(size_t worker, const std::exception_ptr& error) {
   return rpc::make_error(
       Code::kAborted,

@@ -163,7 +163,8 @@ std::exception_ptr LeaderSide::explained(const std::exception_ptr& error) const 
 
 std::exception_ptr LeaderSide::explained_loss(const std::exception_ptr& error) const {
   constexpr std::chrono::milliseconds kTellsWithin{300};
-  // Nobody watches the ps tasks any more, but one that leaves by an error says so before, and answers that it ends.
+  // Nobody watches the ps tasks any more, but one that leaves by an error says so before, and
+  // answers that it ends.
   const int ps = unanswering_ps(error, cluster_.num_ps());
   if (ps < 0) return error;
   const TaskId task{kPs, ps};

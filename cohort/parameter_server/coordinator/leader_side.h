@@ -27,8 +27,8 @@ class LeaderSide {
   // `workers`: those of this process.
   LeaderSide(PsCluster& cluster, WorkerSide& workers);
 
-  // Makes a coordinator, which keeps the strategy. There is one at a time: it is at work from its start
-  // to its end. Errors: FailedPrecondition (there is one); those of PsCluster::lead.
+  // Makes a coordinator, which keeps the strategy. There is one at a time: it is at work from its
+  // start to its end. Errors: FailedPrecondition (there is one); those of PsCluster::lead.
   static std::shared_ptr<CoordinatorCore> make_coordinator(
       const std::shared_ptr<LeaderSide>& leader, const Options& options);
   // The program's coordinator, which has been started; makes it if there is none. The last of the
@@ -42,19 +42,19 @@ class LeaderSide {
   // Whether the end of the last shared coordinator came by an exception.
   bool was_left_by_exception() const { return left_by_exception_; }
 
-  // What the coordinator at work has scheduled has lower numbers; 0: there is none. May be called with
-  // any lock held.
+  // What the coordinator at work has scheduled has lower numbers; 0: there is none. May be called
+  // with any lock held.
   uint64_t next_closure() const;
-  // All of it that has lower numbers has ended. A coordinator that has ended has nothing under way: ps
-  // tasks refuse what its workers still run.
+  // All of it that has lower numbers has ended. A coordinator that has ended has nothing under way:
+  // ps tasks refuse what its workers still run.
   uint64_t oldest_unfinished_closure() const;
 
   // The latest checkpoint of variables of this strategy that was saved or restored; empty: none.
   std::string last_checkpoint() const;
   void set_last_checkpoint(const std::string& path);
 
-  // What the error of a call to a ps task is thrown as: a task that cannot be reached may turn out to
-  // be lost, about which more is known.
+  // What the error of a call to a ps task is thrown as: a task that cannot be reached may turn out
+  // to be lost, about which more is known.
   std::exception_ptr explained(const std::exception_ptr& error) const;
 
  private:

@@ -8,7 +8,8 @@
 namespace cohort::internal {
 namespace {
 
-// Nothing is where the program has caught the exception, and goes on; Ctrl-C the others get as well.
+// Nothing is where the program has caught the exception, and goes on; Ctrl-C the others get as
+// well.
 bool is_for_others(const std::exception_ptr& error) {
   if (error == nullptr) return false;
   try {

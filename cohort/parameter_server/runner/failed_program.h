@@ -1,5 +1,6 @@
-// What an exception leaves of a task's program that it has ended after its strategy was made and before its
-// first call of fit, evaluate or predict: somebody has to tell the cluster, which waits for it.
+// What an exception leaves of a task's program that it has ended after its strategy was made and
+// before its first call of fit, evaluate or predict: somebody has to tell the cluster, which waits
+// for it.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,8 @@ namespace cohort::internal {
 
 class FailedProgram final : public FailureListener {
  public:
-  // `server`: the coordinator's; null in other tasks, in which `fail` does what a call of fit does that
-  // has failed so.
+  // `server`: the coordinator's; null in other tasks, in which `fail` does what a call of fit does
+  // that has failed so.
   FailedProgram(std::shared_ptr<distribute::Server> server,
                 std::function<void(const std::exception_ptr&)> fail)
       : server_(std::move(server)), fail_(std::move(fail)) {}
@@ -27,7 +28,8 @@ class FailedProgram final : public FailureListener {
   const std::function<void(const std::exception_ptr&)> fail_;
 };
 
-// The same of a task that has served the cluster: it stays until its coordinator knows why it leaves.
+// The same of a task that has served the cluster: it stays until its coordinator knows why it
+// leaves.
 class FailedServer final : public FailureListener {
  public:
   explicit FailedServer(std::unique_ptr<distribute::Server> server) : server_(std::move(server)) {}

@@ -19,8 +19,8 @@ class ServerInput final : public StepInput {
   struct Source {
     // In the calling task.
     WorkerInput::MakeDataset make;
-    // Whether the coordinator gives every step the number of its batch; else each worker reads what it
-    // has made to its end.
+    // Whether the coordinator gives every step the number of its batch; else each worker reads what
+    // it has made to its end.
     bool is_numbered = true;
     // Whether no worker's data end.
     bool is_endless = false;

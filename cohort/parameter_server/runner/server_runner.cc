@@ -32,8 +32,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Closures on a worker at a time. It runs them in the order of the data, so that a worker that is alone can
-// repeat a run to the bit.
+// Closures on a worker at a time. It runs them in the order of the data, so that a worker that is
+// alone can repeat a run to the bit.
 constexpr int kWindow = 2;
 // Closures that wait for each worker, so that it is never idle.
 constexpr int64_t kWaitingPerWorker = 2;
@@ -136,7 +136,8 @@ Structure ServerRunner::run_loop(FunctionRef<Structure()> loop) {
 Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
   // What the loop reads are results of its steps, whatever scope of cached reads it runs in.
   const ScopedCachedReads current(nullptr);
-  // Within another loop, as a callback's: the other tasks, which have no callbacks, wait for that one.
+  // Within another loop, as a callback's: the other tasks, which have no callbacks, wait for that
+  // one.
   if (call_->is_led) return loop();
   distribute::Coordination* others = loops_.cluster.coordination();
   LoopResult result{.name = call_->name};
@@ -191,8 +192,8 @@ Structure ServerRunner::follow() {
   return result.value;
 }
 
-// An error of this task alone: the call goes on, and its steps on other workers. What still runs here uses what
-// ends with the program.
+// An error of this task alone: the call goes on, and its steps on other workers. What still runs
+// here uses what ends with the program.
 void ServerRunner::leave(const TaskId& self) {
   loops_.table.give_up(*call_);
   if (wait_until_idle(loops_.cluster.spec(), self, steady_clock::now() + kMostToLeave)) return;
@@ -227,7 +228,8 @@ void ServerRunner::tell(const std::exception_ptr& error) {
                         .error = error});
 }
 
-// The coordinator, which runs the same program, may wait for this task before it comes to the error.
+// The coordinator, which runs the same program, may wait for this task before it comes to the
+// error.
 void ServerRunner::meet_coordinator(const std::exception_ptr& error) {
   log_warning(record_error(error).message,
               " (this task ends when the coordinator has come to the same place, or in ",

@@ -14,8 +14,8 @@
 
 namespace cohort::internal {
 
-// The named function by which workers run steps, and what it does there: it takes the batch of the step
-// and returns (whether there was one, the result).
+// The named function by which workers run steps, and what it does there: it takes the batch of the
+// step and returns (whether there was one, the result).
 inline constexpr char kRunStep[] = "cohort/step";
 Structure run_named_step(const std::shared_ptr<StrategyCore>& strategy, ProgramLoops& loops,
                          const Structure& arguments);

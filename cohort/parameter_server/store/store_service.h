@@ -16,10 +16,11 @@
 
 namespace cohort::internal {
 
-// Methods: "create", "read", "rows", "apply", "push_pull", "release", "load" (store_message.h); "keep", "write_kept",
-// "read_kept", "drop_kept", "read_parts", "send_part", "adopt_parts", "drop_parts" (kept_message.h). They run on threads of the service's own, for `self`, writing
-// files on one; small ones run where they arrive, if that is a thread for their caller alone. What changes
-// variables, or what is kept or read for them, must pass the fence.
+// Methods: "create", "read", "rows", "apply", "push_pull", "release", "load" (store_message.h);
+// "keep", "write_kept", "read_kept", "drop_kept", "read_parts", "send_part", "adopt_parts",
+// "drop_parts" (kept_message.h). They run on threads of the service's own, for `self`, writing
+// files on one; small ones run where they arrive, if that is a thread for their caller alone. What
+// changes variables, or what is kept or read for them, must pass the fence.
 class StoreService final : public rpc::Service {
  public:
   StoreService(const train::ClusterSpec& cluster, TaskId self, std::shared_ptr<VariableStore> store,

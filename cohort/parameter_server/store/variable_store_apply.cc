@@ -55,8 +55,8 @@ void check_rows(const std::string& name, const char* what, const Tensor& indices
 
 }  // namespace
 
-// What an update reads and writes, locked: in one order whatever it names, so that two never wait for
-// each other.
+// What an update reads and writes, locked: in one order whatever it names, so that two never wait
+// for each other.
 class VariableStore::LockedUpdate {
  public:
   // Errors: InvalidArgument (a shard that is named twice).

@@ -28,8 +28,9 @@ struct ClosureContext {
   // What each of the worker's replicas has read; null: reads are not cached.
   std::shared_ptr<std::vector<CachedReads>> reads = nullptr;
 
-  // Each push of a closure has a token of its own, the same if the closure runs again. Steps and assignments outside of
-  // them are numbered apart: a function that assigns only where it finds no value yet has the same steps the second time.
+  // Each push of a closure has a token of its own, the same if the closure runs again. Steps and
+  // assignments outside of them are numbered apart: a function that assigns only where it finds no
+  // value yet has the same steps the second time.
   static constexpr uint64_t kMostPushes = uint64_t{1} << 16;
   // Assignments may come from any of the closure's threads, steps from its own.
   // Errors: ResourceExhausted (more of them than have tokens).

@@ -38,8 +38,8 @@ Tensor without_rows(const ServedVariable& variable) {
       .coalesce();
 }
 
-// Detached, on the host, of the variable's form; sparse ones coalesced, so that rows ascend and none
-// comes twice.
+// Detached, on the host, of the variable's form; sparse ones coalesced, so that rows ascend and
+// none comes twice.
 Tensor usable(const Tensor& gradient, const ServedVariable& variable, int replica) {
   if (gradient.sizes() != variable.shape() || gradient.scalar_type() != variable.dtype()) {
     throw InvalidArgumentError(str("replica ", replica, ": the gradient of variable '",
@@ -64,8 +64,8 @@ std::vector<ShardIds> with_empty_parts(std::vector<ShardIds> parts, size_t shard
   return all;
 }
 
-// What is sent when the step has ended, and its function may have written to the gradients: a copy, unless nobody else has
-// its memory by now.
+// What is sent when the step has ended, and its function may have written to the gradients: a copy,
+// unless nobody else has its memory by now.
 Tensor owned(const Tensor& gradient) {
   if (!is_sparse(gradient)) {
     return gradient.storage().use_count() == 1 ? gradient : gradient.clone();

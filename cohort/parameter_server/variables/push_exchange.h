@@ -1,5 +1,5 @@
-// The gradient exchange of parameter servers: a worker's gradients, summed over its replicas, go to the
-// ps tasks, which update the variables.
+// The gradient exchange of parameter servers: a worker's gradients, summed over its replicas, go to
+// the ps tasks, which update the variables.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace cohort::internal {
 
-// The updates are sent after the step, with all else that it changes. Sparse gradients travel as rows,
-// of which none comes twice.
+// The updates are sent after the step, with all else that it changes. Sparse gradients travel as
+// rows, of which none comes twice.
 // Thread safety: one thread per replica of each task.
 class PushExchange final : public GradientExchange {
  public:

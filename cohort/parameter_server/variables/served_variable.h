@@ -17,10 +17,10 @@
 namespace cohort::internal {
 
 // A step, its replicas and what they do together in merge_call, reads the value as it was when the
-// step began, with what the step has assigned and its optimizers have done since (TaskCopies); both go
-// to the ps tasks after it, in the program's order. Rows that are looked up are read when the step
-// first asks for them, and stay the same in it. Outside of steps every read and every write is a call
-// to the ps tasks. Tapes outside of replicas take gradients by what was read.
+// step began, with what the step has assigned and its optimizers have done since (TaskCopies); both
+// go to the ps tasks after it, in the program's order. Rows that are looked up are read when the
+// step first asks for them, and stay the same in it. Outside of steps every read and every write is
+// a call to the ps tasks. Tapes outside of replicas take gradients by what was read.
 class ServedVariable final : public VariableImpl,
                              public ReadsTogether,
                              public std::enable_shared_from_this<ServedVariable> {
@@ -51,9 +51,9 @@ class ServedVariable final : public VariableImpl,
 
   // A shard, for a checkpoint to which its ps task writes it.
   std::shared_ptr<const train::RemotePart> part_of_checkpoint(size_t index) const;
-  // Errors: FailedPrecondition (in a step, or its merge_call: what that assigns comes to the ps tasks
-  // after it; a late restore, of what the step has made, may be in it). `name`: of the variable, or of
-  // one of its shards.
+  // Errors: FailedPrecondition (in a step, or its merge_call: what that assigns comes to the ps
+  // tasks after it; a late restore, of what the step has made, may be in it). `name`: of the
+  // variable, or of one of its shards.
   void check_saved(const std::string& name) const;
   void check_restored(const std::string& name, const train::RestoreSource& source) const;
   // The shards, for a checkpoint of which their ps tasks make them; without keys.
@@ -95,8 +95,8 @@ class ServedVariable final : public VariableImpl,
   const std::shared_ptr<TaskCopies> copies_;
 };
 
-// One shard of a variable, as a variable. Reads and writes are those of its rows of the whole variable,
-// so that both agree in a step.
+// One shard of a variable, as a variable. Reads and writes are those of its rows of the whole
+// variable, so that both agree in a step.
 class ShardVariable final : public VariableImpl {
  public:
   ShardVariable(std::shared_ptr<ServedVariable> whole, size_t index);

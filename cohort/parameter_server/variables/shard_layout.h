@@ -39,7 +39,8 @@ struct ShardLayout {
   void add_all(std::vector<StoreClient::Known>& shards) const;
   // Adds a question for each shard that has any of the rows. Shapes: ids [n], strictly ascending.
   void add_rows(const Tensor& ids, std::vector<StoreClient::Rows>& rows) const;
-  // Errors: InvalidArgument (what a ps task has for a shard is of another shape or dtype; names both).
+  // Errors: InvalidArgument (what a ps task has for a shard is of another shape or dtype; names
+  // both).
   void check_part(size_t index, const Tensor& part) const;
   // The variable's value of those of its shards. Errors: those of check_part.
   Tensor whole(std::span<const VariableStore::Value> parts) const;

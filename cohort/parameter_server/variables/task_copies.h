@@ -18,9 +18,9 @@
 
 namespace cohort::internal {
 
-// The current task's copy is whole, or some rows where the step has looked up no more. It is as it was
-// when the step began, with what the step has done to it since. Replicas know it by leaves, of which
-// tapes take gradients.
+// The current task's copy is whole, or some rows where the step has looked up no more. It is as it
+// was when the step began, with what the step has done to it since. Replicas know it by leaves, of
+// which tapes take gradients.
 // Thread safety: any thread.
 class TaskCopies final : public StepVariable, public std::enable_shared_from_this<TaskCopies> {
  public:
@@ -38,8 +38,8 @@ class TaskCopies final : public StepVariable, public std::enable_shared_from_thi
   void add_rows(const Tensor& ids, std::vector<StoreClient::Rows>& rows) override;
   void take_rows(const Tensor& ids, std::span<const VariableStore::Value> parts) override;
 
-  // The version of the value that the task has, or of the oldest of its rows; -1: of none that the ps
-  // task had.
+  // The version of the value that the task has, or of the oldest of its rows; -1: of none that the
+  // ps task had.
   int64_t version_of_shard(size_t index);
   // Makes `leaf` the replica's. Errors: as VariableImpl::bind_component.
   void bind(size_t replica, Tensor leaf);
@@ -49,14 +49,16 @@ class TaskCopies final : public StepVariable, public std::enable_shared_from_thi
 
   // In a step. `replica`: the one that reads; nullptr in merge_call.
   //
-  // `cached`: what the thread's scope of cached reads has of the variable; nullptr: there is no scope.
+  // `cached`: what the thread's scope of cached reads has of the variable; nullptr: there is no
+  // scope.
   Tensor read(const distribute::ReplicaContext* replica, CachedReads::Entry* cached);
   // Shapes: ids [n], whose distinct rows are `distinct` -> [n, ..].
   Tensor read_rows(const distribute::ReplicaContext* replica, const Tensor& ids,
                    const DistinctRows& distinct);
   // Shapes: ids [n], strictly ascending -> [n, ..].
   Tensor read_ascending_rows(const distribute::ReplicaContext* replica, const Tensor& ids);
-  // A lookup of nothing: what it returns has no rows, and neither has its gradient, but there is one.
+  // A lookup of nothing: what it returns has no rows, and neither has its gradient, but there is
+  // one.
   Tensor read_no_rows(const distribute::ReplicaContext& replica);
   void assign(AssignOp op, const Tensor& value);
   void scatter(ScatterOp op, const IndexedSlices& slices);
@@ -70,8 +72,8 @@ class TaskCopies final : public StepVariable, public std::enable_shared_from_thi
     double learning_rate = 0;
     int64_t iteration = 0;
   };
-  // Does to the copies what the ps tasks do after the step; only to the gradient's rows where it is of
-  // rows and the rule changes no others.
+  // Does to the copies what the ps tasks do after the step; only to the gradient's rows where it is
+  // of rows and the rule changes no others.
   static void apply(const Update& update);
 
  private:
@@ -96,11 +98,11 @@ class TaskCopies final : public StepVariable, public std::enable_shared_from_thi
 
   std::unique_ptr<View> make_view() const;
   // Before the value is written to: gives it memory of its own where somebody beside the leaves has
-  // it, such as a result of an earlier step that is being sent. `keeps_elements`: those that are not
-  // written.
+  // it, such as a result of an earlier step that is being sent. `keeps_elements`: those that are
+  // not written.
   static void make_writable(View& view, bool keeps_elements);
-  // The value is no version of the ps tasks' any more. Tapes that recorded an older value then refuse
-  // to use the new one instead.
+  // The value is no version of the ps tasks' any more. Tapes that recorded an older value then
+  // refuse to use the new one instead.
   void mark_written(View& view) const;
   static void bump_leaves(View& view);
   // The current task's view, for its step; `lock` is the view's.

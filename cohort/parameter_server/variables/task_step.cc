@@ -10,8 +10,8 @@
 namespace cohort::internal {
 namespace {
 
-// Values that wait longer for their step (its input takes long to make) are read again, and the next pushes
-// do not ask for any.
+// Values that wait longer for their step (its input takes long to make) are read again, and the
+// next pushes do not ask for any.
 constexpr std::chrono::milliseconds kMostAge{20};
 constexpr int kPassedOver = 15;
 
@@ -109,8 +109,8 @@ void TaskStep::begin(const StoreClient& store, SessionId session) {
   }
 }
 
-// What was asked for after the closure had come is as good as what it would ask for itself: nobody who has
-// handed it out can have written in between and expect it to know.
+// What was asked for after the closure had come is as good as what it would ask for itself: nobody
+// who has handed it out can have written in between and expect it to know.
 void TaskStep::take_ahead(const Sent& sent, SessionId session, std::vector<VariablePtr>& wanted) {
   const ClosureContext* closure = current_closure();
   if (closure == nullptr || closure->arrived > sent.at || session != sent.session) return;
@@ -165,7 +165,8 @@ StoreClient::Pull TaskStep::ask_ahead(Asked& asked) {
   return pull;
 }
 
-// A function that makes a worker's input is no closure: it runs on each worker, and again on one that comes back.
+// A function that makes a worker's input is no closure: it runs on each worker, and again on one
+// that comes back.
 StoreClient::Push TaskStep::push_with(uint64_t (ClosureContext::*next_token)()) {
   ClosureContext* const closure = current_closure();
   if (closure == nullptr || closure->makes_input) return {};

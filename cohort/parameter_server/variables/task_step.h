@@ -1,6 +1,6 @@
-// What one task of a parameter server cluster uses and changes in a step: one pull before it, one push
-// after it, per ps task. Where another closure waits for the task, the push asks for the next step's pull
-// in the same call, and nobody waits for its answer before that step begins.
+// What one task of a parameter server cluster uses and changes in a step: one pull before it, one
+// push after it, per ps task. Where another closure waits for the task, the push asks for the next
+// step's pull in the same call, and nobody waits for its answer before that step begins.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,8 @@ class StepVariable {
  public:
   virtual ~StepVariable() = default;
   virtual size_t num_shards() const = 0;
-  // Forgets what the last step has read. Returns whether the value is to be pulled for the next one.
+  // Forgets what the last step has read. Returns whether the value is to be pulled for the next
+  // one.
   virtual bool begin_step() = 0;
   // Whether begin_step will say so before the next step.
   virtual bool pulls_next() = 0;
@@ -56,9 +57,9 @@ class TaskStep {
   void add(int ps, StoreOp op);
   // What was added for the ps tasks as a whole, for this step's own eyes.
   void add(StepUpdate update);
-  // Before the step reads or writes a variable: applies to the task's copies what updates of the step
-  // have done to it. If there are none, as in most steps, it does nothing; else it reads the slots
-  // from the ps tasks.
+  // Before the step reads or writes a variable: applies to the task's copies what updates of the
+  // step have done to it. If there are none, as in most steps, it does nothing; else it reads the
+  // slots from the ps tasks.
   void see_updates(const StepVariable& variable);
 
   // Before a step: brings the used variables up to date, and forgets what a failed step left.
@@ -113,7 +114,8 @@ class TaskStep {
   // in their order.
   std::vector<StepUpdate> take_updates(const StepVariable& variable);
   void forget_updates();
-  // Takes what came with the last push, where it counts; leaves those of `wanted` that did not come.
+  // Takes what came with the last push, where it counts; leaves those of `wanted` that did not
+  // come.
   void take_ahead(const Sent& sent, SessionId session, std::vector<VariablePtr>& wanted);
 
   std::atomic<bool> has_updates_{false};  // the step has had some

@@ -1,5 +1,5 @@
-// What the variables on ps tasks share with one another: the stores, each task's step, who writes their
-// checkpoints, and where shards go that have ended.
+// What the variables on ps tasks share with one another: the stores, each task's step, who writes
+// their checkpoints, and where shards go that have ended.
 #pragma once
 
 #include <memory>
@@ -42,9 +42,9 @@ class VariableHost {
     part_keeper_ = std::move(keeper);
   }
 
-  // The shards of a variable that has ended. At the coordinator ps tasks free them when nothing uses
-  // them any more, elsewhere nothing happens: what a worker's program lets go of others may use. Does
-  // not wait.
+  // The shards of a variable that has ended. At the coordinator ps tasks free them when nothing
+  // uses them any more, elsewhere nothing happens: what a worker's program lets go of others may
+  // use. Does not wait.
   void release(ReleasedShards::Shards shards) {
     if (released_ != nullptr && cluster_.generation() != 0) released_->add(std::move(shards));
   }
