@@ -52,8 +52,8 @@ void ParameterServerCore::leave_by_exception() noexcept {
       loops_.published.wait_until_taken(*cluster_.coordination(),
                                         std::chrono::steady_clock::now() + kPatience);
     }
-    // Who waits in join() stays, for a coordinator that starts again; who runs fit ends by its
-    // result.
+    // Tasks that wait in join() stay, for a coordinator that starts again; tasks that run fit end
+    // by its result.
     if (cluster_.coordination() != nullptr && has_begun() && !loops_.published.any()) {
       cluster_.setup().server->core().membership().others_stay();
     }

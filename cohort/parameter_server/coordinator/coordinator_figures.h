@@ -41,7 +41,7 @@ class CoordinatorFigures {
     rpc::Clock::Time at = {};
   };
   Counted count(const Workers& workers) const;
-  // Without a time before there are no closures a second.
+  // Closures a second are those since then; where no time has passed, there are none.
   NamedFigures figures(const Workers& workers, const Counted& since) const;
 
   const CoordinatorSurroundings& around_;

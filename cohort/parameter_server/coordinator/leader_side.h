@@ -80,7 +80,7 @@ class LeaderSide {
   std::string last_checkpoint_;
   CoordinatorNumbers next_{.closure = 0};  // 0: there has been no coordinator
 
-  // Who has last_mutex_ takes no other one.
+  // No other mutex is taken under last_mutex_.
   mutable std::mutex last_mutex_;
   // The closures of the coordinator that is at work. Changed with mutex_ and last_mutex_ held, read
   // with either.

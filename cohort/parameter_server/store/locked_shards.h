@@ -9,7 +9,8 @@
 
 namespace cohort::internal {
 
-// In the order in which updates lock theirs. A mutex that is named twice is locked once.
+// The mutexes are locked in the order in which updates lock theirs. One that is named twice is
+// locked once.
 class LockedTogether {
  public:
   explicit LockedTogether(std::vector<std::mutex*> mutexes) {

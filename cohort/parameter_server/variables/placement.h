@@ -1,4 +1,4 @@
-// On which ps tasks the shards of new variables go.
+// Decides on which ps tasks the shards of new variables go.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class Placement {
   Placement(int num_ps, distribute::VariablePlacement how,
             distribute::partitioners::Partitioner partitioner);
 
-  // In the order of their rows. `id`: of the variable. Shards that are kept beside those of another
-  // variable, as slots are, have these as owners.
-  // `ps`: where to put all others; missing: one after another.
+  // Returns the shards in the order of their rows. `id`: of the variable. Shards that are kept
+  // beside those of another variable, as slots are, have these as owners. `ps`: where to put all
+  // others; missing: one after another.
   // Errors: those of shards_of.
   std::vector<PlacedShard> place(const distribute::VariableSpec& spec, int64_t id,
                                  std::optional<int> ps = std::nullopt);
