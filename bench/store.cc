@@ -19,8 +19,8 @@
 
 #include "cohort/optim/adam.h"
 #include "cohort/optim/sgd.h"
+#include "cohort/parameter_server/store/row_ids.h"
 #include "cohort/parameter_server/store/store_message.h"
-#include "cohort/parameter_server/variables/row_ids.h"
 #include "timing.h"
 
 namespace {

@@ -106,7 +106,7 @@
 #include "cohort/ops/random.h"
 #include "cohort/ops/reduce.h"
 #include "cohort/ops/tensor_ops.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/variables/cached_reads.h"
 #include "cohort/parameter_server/variables/embedding_lookup.h"

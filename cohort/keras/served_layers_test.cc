@@ -87,7 +87,7 @@ TEST(ServedLayers, AnEmbeddingPullsTheRowsOfABatchAlone) {
   auto scope = strategy.scope();
   const Text served(optimizers::SGD({.learning_rate = 0.1}));
   scope.close();
-  const auto& store = strategy.parameter_server_core()->store();
+  const auto& store = strategy.parameter_server_core()->variables()->store();
   const std::vector<internal::VariableStore::Load> before = {store.load(0), store.load(1)};
   run_on_worker(strategy, 3, [&] { served.step(); });
   const std::vector<internal::VariableStore::Load> after = {store.load(0), store.load(1)};

@@ -11,7 +11,7 @@
 
 #include "cohort/keras/keras.h"
 #include "cohort/ops/gradient_tape.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 

@@ -6,10 +6,10 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/core/threads/bounded_wait.h"
-#include "cohort/distribute/core/strategy_devices.h"
-#include "cohort/parameter_server/closures/closure_context.h"
-#include "cohort/parameter_server/leadership/early_failure.h"
+#include "cohort/distribute/strategies/strategy_devices.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/runner/early_failure.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 
 namespace cohort::distribute {
 namespace {
@@ -71,25 +71,26 @@ std::shared_ptr<ParameterServerCore> make_core(const cluster_resolver::ClusterRe
                                                const ParameterServerStrategyOptions& options) {
   internal::check_not_negative("ParameterServerStrategyOptions: timeout", options.timeout);
   ParameterServerCore::Setup setup;
-  setup.cluster = resolver.cluster_spec();
-  setup.role = role_of(resolver);
+  internal::PsCluster::Setup& cluster = setup.cluster;
+  cluster.spec = resolver.cluster_spec();
+  cluster.role = role_of(resolver);
+  cluster.timeout = internal::bounded_wait(options.timeout);
+  cluster.keepalive_time = internal::bounded_wait(options.server_options.keepalive_time);
+  cluster.keepalive_timeout = internal::bounded_wait(options.server_options.keepalive_timeout);
   setup.partitioner = options.variable_partitioner;
   setup.placement = options.variable_placement;
-  setup.timeout = internal::bounded_wait(options.timeout);
-  setup.keepalive_time = internal::bounded_wait(options.server_options.keepalive_time);
-  setup.keepalive_timeout = internal::bounded_wait(options.server_options.keepalive_timeout);
   setup.devices = devices(options);
-  check_jobs(setup.cluster);
+  check_jobs(cluster.spec);
   if (const auto job = resolver.task_type()) {
-    setup.self = TaskId{*job, resolver.task_id().value_or(0)};
+    cluster.self = TaskId{*job, resolver.task_id().value_or(0)};
   }
-  setup.server_options = options.server_options;
+  cluster.server_options = options.server_options;
   if (resolver.task_type() == internal::kChief) {
-    setup.server = std::make_shared<Server>(resolver, options.server_options);
-    setup.told = internal::wait_for_tasks(*setup.server);
+    cluster.server = std::make_shared<Server>(resolver, options.server_options);
+    cluster.told = internal::wait_for_tasks(*cluster.server);
   }
-  internal::log_info("ParameterServerStrategy with ", setup.cluster.num_tasks(internal::kWorker),
-                     " workers and ", setup.cluster.num_tasks(internal::kPs), " ps tasks");
+  internal::log_info("ParameterServerStrategy with ", cluster.spec.num_tasks(internal::kWorker),
+                     " workers and ", cluster.spec.num_tasks(internal::kPs), " ps tasks");
   return ParameterServerCore::make(std::move(setup));
 }
 
@@ -113,17 +114,18 @@ DistributedIterator& ParameterServerStrategy::input(size_t index) {
 // The function must not keep the strategy alive that keeps it.
 void ParameterServerStrategy::add_dataset_function(
     const std::string& name, std::function<data::Dataset(const InputContext&)> fn) const {
-  core_->add_input(name, [fn = std::move(fn), weak = std::weak_ptr<ParameterServerCore>(core_)](
-                             const InputContext& context) {
-    const ParameterServerStrategy strategy(weak.lock());
-    return strategy.distribute_datasets_from_function(
-        [&](const InputContext&) { return fn(context); });
-  });
+  core_->worker()->functions().add_input(
+      name, [fn = std::move(fn),
+             weak = std::weak_ptr<ParameterServerCore>(core_)](const InputContext& context) {
+        const ParameterServerStrategy strategy(weak.lock());
+        return strategy.distribute_datasets_from_function(
+            [&](const InputContext&) { return fn(context); });
+      });
 }
 
 void ParameterServerStrategy::add_distributed_function(
     const std::string& name, std::function<DistributedDataset(const InputContext&)> fn) const {
-  core_->add_input(name, std::move(fn));
+  core_->worker()->functions().add_input(name, std::move(fn));
 }
 
 }  // namespace cohort::distribute

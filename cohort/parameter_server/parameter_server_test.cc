@@ -19,7 +19,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/lookup/static_hash_table.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/runner/server_runner.h"
@@ -242,7 +242,7 @@ TEST(ParameterServer, ALaterStrategyTakesTheServersOver) {
   of_first.schedule([] {}).fetch();
   train(second);
   const std::string generation =
-      internal::str("generation ", second.parameter_server_core()->generation());
+      internal::str("generation ", second.parameter_server_core()->cluster()->generation());
   const auto says_what_to_do =
       AllOf(HasSubstr("later ParameterServerStrategy"),
             HasSubstr("use one strategy after the other"), HasSubstr(generation));

@@ -117,7 +117,7 @@ SECTIONS = [
         "parameter_server/variables/variable_placement.h",
         "parameter_server/variables/embedding_lookup.h", "parameter_server/variables/cached_reads.h"]),
     ("The coordinator", "distribute::coordinator", [
-        "parameter_server/coordinator/cluster_coordinator.h", "cluster/rpc/coordinator_errors.h"]),
+        "parameter_server/cluster_coordinator.h", "parameter_server/coordinator/coordinator_options.h", "cluster/rpc/coordinator_errors.h"]),
     ("Clusters", "distribute", [
         "cluster/server.h cluster/server_options.h", "cluster/coordination.h", "distribute/tasks/named_functions.h",
         "cluster/security/credentials.h", "cluster/rpc/error_detail.h", "cluster/cluster_spec.h",

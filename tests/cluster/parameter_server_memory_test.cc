@@ -53,7 +53,7 @@ std::string search(const Arguments& arguments) {
   for (int i = 0; i < kModels; ++i) {
     try_one(strategy);
     // The last one stays until the tasks' programs have come to the next.
-    const auto& store = strategy.parameter_server_core()->store();
+    const auto& store = strategy.parameter_server_core()->variables()->store();
     if (is_chief && !wait_until([&] { return store.load(0).bytes < 2 * kMostBytesOfOne; })) {
       throw InternalError("there are " + std::to_string(store.load(0).bytes) + " bytes");
     }
@@ -87,7 +87,7 @@ std::string train_elsewhere(const Arguments&) {
   const ClusterCoordinator coordinator(strategy);
   for (int i = 0; i < 4; ++i) coordinator.schedule(step);
   coordinator.join();
-  const auto& store = strategy.parameter_server_core()->store();
+  const auto& store = strategy.parameter_server_core()->variables()->store();
   const int64_t with_slots = store.load(0).bytes;
   if (with_slots < 3'000'000) throw InternalError("there are no slots");
   weights.reset();

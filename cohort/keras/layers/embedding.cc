@@ -12,7 +12,7 @@
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
-#include "cohort/parameter_server/variables/row_ids.h"
+#include "cohort/parameter_server/store/row_ids.h"
 
 namespace cohort::keras::layers {
 namespace {

@@ -17,7 +17,7 @@
 #include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/testing_fit.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/variables/cached_reads.h"
 

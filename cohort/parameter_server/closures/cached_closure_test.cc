@@ -7,7 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/distribute/testing_devices.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/variables/cached_reads.h"

@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "cohort/distribute/step/step_call.h"
-#include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
 
-// The closure is the current one on the threads of all replicas. It is a copy, which a replica that the step has given
-// up on may need for longer than the closure runs.
+// The closure is the current one on the threads of all replicas. It is a copy, which a replica that
+// the step has given up on may need for longer than the closure runs.
 class ClosureFrame final : public RunFrame {
  public:
   ClosureFrame(std::shared_ptr<RunFrame> frame, const ClosureContext& closure)

@@ -12,14 +12,13 @@
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/input/distributed_iterator.h"
 #include "cohort/distribute/input/input_context.h"
 #include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/distribute/variables/variable_creation.h"
-#include "cohort/parameter_server/closures/closure_context.h"
-#include "cohort/parameter_server/coordinator/lost_ps.h"
-#include "cohort/parameter_server/parameter_server_core.h"
-#include "cohort/parameter_server/runner/loop_table.h"
+#include "cohort/parameter_server/cluster/lost_ps.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
@@ -79,10 +78,10 @@ ClosureService::ClosureService(const train::ClusterSpec& cluster, TaskId self,
 
 ClosureService::~ClosureService() { fence_->on_new_generation(nullptr); }
 
-void ClosureService::add(const std::weak_ptr<ParameterServerCore>& core) {
+void ClosureService::add(const std::weak_ptr<WorkerSide>& side) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(cores_, [](const auto& one) { return one.expired(); });
-  cores_.push_back(core);
+  std::erase_if(sides_, [](const auto& one) { return one.expired(); });
+  sides_.push_back(side);
 }
 
 void ClosureService::drop_inputs_below(SessionId session) {
@@ -97,16 +96,16 @@ bool ClosureService::wait_until_idle(std::chrono::steady_clock::time_point deadl
   return reached->get_future().wait_until(deadline) == std::future_status::ready;
 }
 
-std::shared_ptr<ParameterServerCore> ClosureService::core_of(int64_t generation) const {
-  std::shared_ptr<ParameterServerCore> latest;
+std::shared_ptr<WorkerSide> ClosureService::side_of(int64_t generation) const {
+  std::shared_ptr<WorkerSide> latest;
   const std::lock_guard lock(mutex_);
-  for (const auto& one : cores_) {
-    const auto core = one.lock();
-    if (core == nullptr) continue;
-    const bool is_its_own = core->generation() == generation;
+  for (const auto& one : sides_) {
+    const auto side = one.lock();
+    if (side == nullptr) continue;
+    const bool is_its_own = side->cluster().generation() == generation;
     // Another program of this process, which has functions of its own.
-    if (!is_its_own && core->role() == ClusterRole::kCoordinator) continue;
-    latest = core;
+    if (!is_its_own && side->cluster().is_coordinator()) continue;
+    latest = side;
     if (is_its_own) break;
   }
   if (latest == nullptr) throw CancelledError("the worker's strategy has ended");
@@ -141,9 +140,7 @@ void ClosureService::answer(size_t method, const CallPtr& call,
                             std::chrono::steady_clock::time_point arrived) {
   if (method == kHello) {
     constexpr std::chrono::seconds kPatience{5};
-    core_of(fence_->generation())
-        ->loops()
-        .wait_for_program(std::chrono::steady_clock::now() + kPatience);
+    side_of(fence_->generation())->wait_for_program(std::chrono::steady_clock::now() + kPatience);
     return call->reply({.control = ""});
   }
   if (method == kRun || method == kSkip) {
@@ -229,11 +226,11 @@ void ClosureService::run(const CallPtr& call, const RunClosure& closure,
                          std::chrono::steady_clock::time_point arrived) {
   const auto began = std::chrono::steady_clock::now();
   std::shared_ptr<void> in_use;  // until the strategy is let go, too, which may end then
-  const auto core = core_of(generation_of(closure.session));
+  const auto side = side_of(generation_of(closure.session));
   fence_->check_closure(closure.session);
-  in_use = core->functions_in_use().begin(
+  in_use = side->functions().in_use().begin(
       {.session = closure.session, .worker = self_.index, .function = closure.function});
-  core->set_session(closure.session);
+  side->cluster().set_session(closure.session);
   const ScopedGenerator draws(generator_.get());
   ClosureContext context{.id = closure.id,
                          .forget_below = closure.forget_below,
@@ -242,7 +239,7 @@ void ClosureService::run(const CallPtr& call, const RunClosure& closure,
                          .arrived = arrived,
                          .waiting = &waiting_};
   if (closure.caches_reads) {
-    const auto replicas = static_cast<size_t>(core->num_local_replicas());
+    const auto replicas = static_cast<size_t>(side->num_local_replicas());
     context.reads = std::make_shared<std::vector<CachedReads>>(replicas);
   }
   const ScopedClosure scoped(context);
@@ -250,20 +247,20 @@ void ClosureService::run(const CallPtr& call, const RunClosure& closure,
   rpc::Message result;
   std::exception_ptr error;
   try {
-    result = result_of(*core, closure);
+    result = result_of(*side, closure);
   } catch (abi::__forced_unwind&) {
-    answer_after_push(*core, call, {}, thread_ended_error(quoted(closure.function)));
+    answer_after_push(*side, call, {}, thread_ended_error(quoted(closure.function)));
     throw;
   } catch (...) {
     error = std::current_exception();
   }
-  answer_after_push(*core, call, std::move(result), error);
+  answer_after_push(*side, call, std::move(result), error);
   report(std::chrono::steady_clock::now() - began);
 }
 
-void ClosureService::answer_after_push(const ParameterServerCore& core, const CallPtr& call,
+void ClosureService::answer_after_push(const WorkerSide& side, const CallPtr& call,
                                        rpc::Message result, const std::exception_ptr& error) {
-  const std::shared_ptr<PushUnderWay> push = core.step().last_push();
+  const std::shared_ptr<PushUnderWay> push = side.step().last_push();
   const auto give = [this](rpc::Call& to, rpc::Message value, const std::exception_ptr& why) {
     why == nullptr ? to.reply(std::move(value)) : fail(to, why);
   };
@@ -318,12 +315,6 @@ Structure ClosureService::arguments_of(const RunClosure& closure) const {
   return Structure::make_tuple(std::move(arguments));
 }
 
-Structure ClosureService::call(ParameterServerCore& core, const std::string& function,
-                               const Structure& arguments) {
-  if (const auto captured = core.captured_function(function)) return captured(arguments);
-  return core.named_functions().call_here(function, arguments);
-}
-
 // libtorch would say that it has no dtype, and not of which value.
 void ClosureService::check_defined(const Structure& result, const std::string& function) {
   const auto is_undefined = [](const Leaf& leaf) {
@@ -340,13 +331,14 @@ void ClosureService::check_defined(const Structure& result, const std::string& f
   });
 }
 
-rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosure& closure) const {
+rpc::Message ClosureService::result_of(WorkerSide& side, const RunClosure& closure) const {
   try {
     // The coordinator names the function.
     return with_typed_errors("", [&] {
-      Structure result = call(core, closure.function, arguments_of(closure));
+      Structure result = side.call(closure.function, arguments_of(closure));
       check_defined(result, closure.function);
-      // While the answer is still being sent, the worker's next function may write to what something else holds, too.
+      // While the answer is still being sent, the worker's next function may write to what
+      // something else holds, too.
       return to_message(unshared(std::move(result)));
     });
   } catch (const CancelledError& error) {
@@ -359,13 +351,13 @@ rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosu
 COHORT_CATCHES_FORCED_UNWIND
 void ClosureService::make_input(const MakeInput& request) {
   std::shared_ptr<void> in_use;  // as of a closure
-  const auto core = core_of(generation_of(request.session));
+  const auto side = side_of(generation_of(request.session));
   fence_->check_closure(request.session);
-  in_use = core->functions_in_use().begin({.session = request.session,
-                                           .worker = self_.index,
-                                           .does = "has the input of",
-                                           .function = request.function});
-  core->set_session(request.session);
+  in_use = side->functions().in_use().begin({.session = request.session,
+                                             .worker = self_.index,
+                                             .does = "has the input of",
+                                             .function = request.function});
+  side->cluster().set_session(request.session);
   const ScopedGenerator draws(generator_.get());
   // In each session all are made that closures still take.
   if (request.session > inputs_session_) inputs_.clear();
@@ -376,7 +368,7 @@ void ClosureService::make_input(const MakeInput& request) {
     ClosureContext context{
         .worker = self_.index, .makes_input = true, .arrived = std::chrono::steady_clock::now()};
     const ScopedClosure scoped(context);
-    with_typed_errors("the function", [&] { fill(*core, request, input); });
+    with_typed_errors("the function", [&] { fill(*side, request, input); });
     if (input.iterator != nullptr) input.in_use = in_use;
   } catch (abi::__forced_unwind&) {
     input.error = error_of_input(request.function, thread_ended_error("the function"));
@@ -384,20 +376,20 @@ void ClosureService::make_input(const MakeInput& request) {
   } catch (...) {  // whoever uses it gets the error
     const std::exception_ptr thrown = std::current_exception();
     input.error = error_of_input(request.function, thrown);
-    if (is_to_run_again(thrown, self_, core->num_ps())) throw;
+    if (is_to_run_again(thrown, self_, side->cluster().num_ps())) throw;
     std::rethrow_exception(input.error);
   }
 }
 
-void ClosureService::fill(ParameterServerCore& core, const MakeInput& request, Input& input) const {
+void ClosureService::fill(WorkerSide& side, const MakeInput& request, Input& input) const {
   if (request.kind == InputKind::kValue) {
-    input.value = call(core, request.function, Structure::make_tuple({}));
+    input.value = side.call(request.function, Structure::make_tuple({}));
     check_defined(input.value, request.function);
     return;
   }
   const ScopedDatasetFunction no_variables;
   input.iterator = std::make_unique<distribute::DistributedIterator>(
-      core.input(request.function)(core.input_context(self_.index)).iterator());
+      side.functions().input(request.function)(side.input_context(self_.index)).iterator());
 }
 
 void ClosureService::drop_input(const MakeInput& request) {

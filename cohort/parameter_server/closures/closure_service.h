@@ -1,5 +1,5 @@
-// Runs closures for the coordinator, one after another, in the order in which they come. A closure is
-// answered when the ps tasks have what it changed; meanwhile the next one begins.
+// Runs closures for the coordinator, one after another, in the order in which they come. A closure
+// is answered when the ps tasks have what it changed; meanwhile the next one begins.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@
 #include "cohort/core/threads/thread_pool.h"
 #include "cohort/parameter_server/closures/answers_under_way.h"
 #include "cohort/parameter_server/closures/closure_message.h"
-#include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/closures/worker_generator.h"
+#include "cohort/parameter_server/closures/worker_side.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
-#include "cohort/parameter_server/served_task.h"
+#include "cohort/parameter_server/store/figure_reporter.h"
 
 namespace cohort::distribute {
 class DistributedIterator;
@@ -26,22 +26,24 @@ class DistributedIterator;
 
 namespace cohort::internal {
 
-class ParameterServerCore;
-
-// Methods: "run", "make_input", "drop_input", "read_value", of an input that is a value, "skip", for the place of a
-// closure that does not come, and "hello", which answers when the worker is there. Only the cluster's
-// coordinator may call them; closures and inputs of others than the one that has this worker, and of
-// earlier sessions, are refused.
-class ClosureService final : public rpc::Service, public ServedTask {
+// Methods: "run", "make_input", "drop_input", "read_value", of an input that is a value, "skip",
+// for the place of a closure that does not come, and "hello", which answers when the worker is
+// there. Only the cluster's coordinator may call them; closures and inputs of others than the one
+// that has this worker, and of earlier sessions, are refused.
+class ClosureService final : public rpc::Service {
  public:
   ClosureService(const train::ClusterSpec& cluster, TaskId self,
                  std::shared_ptr<CoordinatorFence> fence);
   ~ClosureService() override;
 
-  // Runs closures of this strategy, too.
-  void add(const std::weak_ptr<ParameterServerCore>& core) override;
-  void drop_inputs_below(SessionId session) override;
-  bool wait_until_idle(std::chrono::steady_clock::time_point deadline) override;
+  // Runs closures of this strategy, too. It may end while calls come; it is asked whether it lives.
+  void add(const std::weak_ptr<WorkerSide>& side);
+  // The coordinator that gave sessions below this one ends: inputs that functions of its program
+  // have made go, once what the worker does at the moment has ended. Does not wait.
+  void drop_inputs_below(SessionId session);
+  // Waits until what the worker does at the moment has ended; returns whether that was before the
+  // deadline.
+  bool wait_until_idle(std::chrono::steady_clock::time_point deadline);
 
   std::string_view name() const override { return "closures"; }
   std::span<const rpc::MethodSpec> methods() const override;
@@ -57,9 +59,9 @@ class ClosureService final : public rpc::Service, public ServedTask {
     std::exception_ptr error;
   };
 
-  // The core whose coordinator has this generation; in a process of its own a worker does not know
-  // generations, and has one strategy. Errors: Cancelled (it has ended).
-  std::shared_ptr<ParameterServerCore> core_of(int64_t generation) const;
+  // The strategy whose coordinator has this generation; in a process of its own a worker does not
+  // know generations, and has one strategy. Errors: Cancelled (it has ended).
+  std::shared_ptr<WorkerSide> side_of(int64_t generation) const;
   using CallPtr = std::shared_ptr<rpc::Call>;
   // A closure that has come, or takes the place of one.
   struct Arrival {
@@ -76,34 +78,31 @@ class ClosureService final : public rpc::Service, public ServedTask {
   void run(const CallPtr& call, const RunClosure& closure,
            std::chrono::steady_clock::time_point arrived);
   // Answers with the result or the error when the closure's last push has been acknowledged.
-  void answer_after_push(const ParameterServerCore& core, const CallPtr& call, rpc::Message result,
+  void answer_after_push(const WorkerSide& side, const CallPtr& call, rpc::Message result,
                          const std::exception_ptr& error);
-  rpc::Message result_of(ParameterServerCore& core, const RunClosure& closure) const;
+  rpc::Message result_of(WorkerSide& side, const RunClosure& closure) const;
   static void check_defined(const Structure& result, const std::string& function);
   const Input& input(uint64_t id) const;
   std::vector<distribute::DistributedIterator*> inputs_of(const RunClosure& closure) const;
   // The closure's arguments, with the worker's own values.
   Structure arguments_of(const RunClosure& closure) const;
-  static Structure call(ParameterServerCore& core, const std::string& function,
-                        const Structure& arguments);
   void fail(rpc::Call& call, const std::exception_ptr& thrown) const;
   void make_input(const MakeInput& request);
   // Errors: those of the function.
-  void fill(ParameterServerCore& core, const MakeInput& request, Input& input) const;
+  void fill(WorkerSide& side, const MakeInput& request, Input& input) const;
   void drop_input(const MakeInput& request);
+  void report(std::chrono::nanoseconds took);
 
   const TaskId self_;
   const std::shared_ptr<CoordinatorFence> fence_;
   mutable std::mutex mutex_;
-  std::vector<std::weak_ptr<ParameterServerCore>> cores_;  // guarded by mutex_
-  void report(std::chrono::nanoseconds took);
-
-  std::map<uint64_t, Input> inputs_;     // of the pool's one thread, as is what follows
-  SessionId inputs_session_ = 0;         // in which they were made
-  WorkerGenerator generator_;            // of functions, outside of their steps
-  SessionId session_ = 0;                // the latest that closures came of
-  uint64_t next_ = 0;                    // in its order
-  std::map<uint64_t, Arrival> arrived_;  // of it, too early
+  std::vector<std::weak_ptr<WorkerSide>> sides_;  // guarded by mutex_
+  std::map<uint64_t, Input> inputs_;              // of the pool's one thread, as is what follows
+  SessionId inputs_session_ = 0;                  // in which they were made
+  WorkerGenerator generator_;                     // of functions, outside of their steps
+  SessionId session_ = 0;                         // the latest that closures came of
+  uint64_t next_ = 0;                             // in its order
+  std::map<uint64_t, Arrival> arrived_;           // of it, too early
   int64_t closures_ = 0;
   std::chrono::nanoseconds busy_{0};
   int64_t reported_closures_ = 0;

@@ -37,15 +37,15 @@ class ClosureServiceTest : public ::testing::Test {
       gate_.pass();
       return number;
     });
-    core_->lead();
+    core_->cluster()->lead();
   }
   // A new session.
   SessionId take() {
-    const SessionId session = internal::session_id(core_->generation(), ++last_session_);
-    worker_->call(
-        "leadership/take",
-        encode(internal::LeaderClaim{.generation = core_->generation(), .session = session}),
-        {.timeout = kPatience});
+    const SessionId session = internal::session_id(core_->cluster()->generation(), ++last_session_);
+    worker_->call("leadership/take",
+                  encode(internal::LeaderClaim{.generation = core_->cluster()->generation(),
+                                               .session = session}),
+                  {.timeout = kPatience});
     return session;
   }
   std::future<std::exception_ptr> start(const char* method, SessionId session, uint64_t sequence,
@@ -75,7 +75,7 @@ class ClosureServiceTest : public ::testing::Test {
   TestingCluster cluster_{1, 1};
   const ParameterServerStrategy strategy_{cluster_.resolver()};
   const std::shared_ptr<internal::ParameterServerCore> core_ = strategy_.parameter_server_core();
-  const std::shared_ptr<internal::rpc::Channel> worker_ = core_->channel({"worker", 0});
+  const std::shared_ptr<internal::rpc::Channel> worker_ = core_->cluster()->channel({"worker", 0});
   Gate gate_;
   uint64_t last_session_ = 0;
   std::mutex mutex_;
@@ -111,9 +111,9 @@ TEST_F(ClosureServiceTest, ANewSessionBeginsAnew) {
 }
 
 TEST_F(ClosureServiceTest, IsIdleWhenWhatItRanHasEnded) {
-  internal::ServedTask* task = nullptr;
-  internal::with_server(core_->cluster(), {"worker", 0}, [&](internal::ServerCore& server) {
-    task = server.kept<internal::ServedTask>();
+  internal::ClosureService* task = nullptr;
+  internal::with_server(core_->cluster()->spec(), {"worker", 0}, [&](internal::ServerCore& server) {
+    task = server.kept<internal::ClosureService>();
   });
   ASSERT_NE(task, nullptr);
   const auto now = [] { return std::chrono::steady_clock::now(); };

@@ -11,12 +11,12 @@
 #include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/testing_devices.h"
-#include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 
 namespace cohort::distribute {
 namespace {
@@ -29,11 +29,12 @@ class ClosureTokensTest : public ::testing::Test {
   }
   // Runs the function as the closure of this number, as a coordinator does again when it got no answer.
   void run(uint64_t closure) {
-    const internal::SessionId session = internal::session_id(core_->generation(), ++last_session_);
-    worker_->call(
-        "leadership/take",
-        encode(internal::LeaderClaim{.generation = core_->generation(), .session = session}),
-        {.timeout = kPatience});
+    const internal::SessionId session =
+        internal::session_id(core_->cluster()->generation(), ++last_session_);
+    worker_->call("leadership/take",
+                  encode(internal::LeaderClaim{.generation = core_->cluster()->generation(),
+                                               .session = session}),
+                  {.timeout = kPatience});
     worker_->call("closures/run",
                   encode(internal::RunClosure{.function = "step",
                                               .id = closure,
@@ -48,7 +49,7 @@ class ClosureTokensTest : public ::testing::Test {
   const ParameterServerStrategy strategy_{cluster_.resolver(),
                                           {.worker_devices = {"CPU:0", "CPU:1"}}};
   const std::shared_ptr<internal::ParameterServerCore> core_ = strategy_.parameter_server_core();
-  const std::shared_ptr<internal::rpc::Channel> worker_ = core_->channel({"worker", 0});
+  const std::shared_ptr<internal::rpc::Channel> worker_ = core_->cluster()->channel({"worker", 0});
   uint64_t last_session_ = 0;
 };
 
@@ -65,7 +66,7 @@ TEST_F(ClosureTokensTest, AlsoInMergeCall) {
   });
   for (const uint64_t closure : {7, 7, 8, 7}) run(closure);
   EXPECT_EQ(v.value()[0].item<double>(), 2 * (2 * (1 + 2) + 1));
-  EXPECT_EQ(core_->store().load(0).repeated, 2 * (2 + 1));
+  EXPECT_EQ(core_->variables()->store().load(0).repeated, 2 * (2 + 1));
 }
 
 TEST_F(ClosureTokensTest, WhatWaitsForClosuresIsRefusedInReplicas) {
@@ -79,7 +80,7 @@ TEST_F(ClosureTokensTest, WhatWaitsForClosuresIsRefusedInReplicas) {
       }
     });
   });
-  core_->lead();
+  core_->cluster()->lead();
   run(1);
   EXPECT_EQ(refused, 2);
 }

@@ -8,6 +8,7 @@
 #include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/coordinator/worker_errors.h"
 
 namespace cohort::internal {
 
@@ -22,30 +23,19 @@ std::exception_ptr named(const std::exception_ptr& error, const Closure& closure
                          record.task, rpc::detail_of(error));
 }
 
-// Whether the worker has not answered in time: it may run the closure still.
-bool is_overdue(const std::exception_ptr& error) {
-  const ErrorRecord record = record_error(error);
-  return record.task.empty() && record.code == Code::kDeadlineExceeded;
-}
-
 }  // namespace
 
-bool CoordinatorCore::can_take(const Worker& worker) const {
-  return !stopped_ && worker.phase == Phase::kReady && worker.inputs_under_way == 0 &&
-         worker.in_flight < options_.window;
-}
-
-// Workers that are lost, or busy by now, lose their places in the line, not the closures: those go to who
-// comes next.
+// Workers that are lost, or busy by now, lose their places in the line, not the closures: those go
+// to who comes next.
 void CoordinatorCore::feed_hungry(size_t closures) {
   std::vector<size_t> fed;
   {
     const std::lock_guard lock(mutex_);
-    while (!hungry_.empty() && fed.size() < closures) {
+    while (!stopped_ && !hungry_.empty() && fed.size() < closures) {
       const size_t worker = hungry_.front();
       hungry_.pop_front();
       workers_[worker].is_hungry = false;
-      if (can_take(workers_[worker])) fed.push_back(worker);
+      if (workers_[worker].can_take(options_.window)) fed.push_back(worker);
     }
   }
   for (const size_t worker : fed) {
@@ -60,7 +50,7 @@ bool CoordinatorCore::feed(size_t worker) {
     {
       const std::lock_guard lock(mutex_);
       Worker& state = workers_[worker];
-      if (!can_take(state)) return has_looked;
+      if (stopped_ || !state.can_take(options_.window)) return has_looked;
       // The lock is held, so that no closure comes between the look and the place in the line.
       closure = queue_.take(static_cast<int>(worker));
       if (closure == nullptr) {
@@ -116,23 +106,6 @@ void CoordinatorCore::skip(size_t worker, const Place& place) {
                          [](const rpc::CallResult&) {});
 }
 
-bool CoordinatorCore::is_fenced(const std::exception_ptr& error) const {
-  const ErrorDetail detail = rpc::detail_of(error);
-  return detail.phase == kFenced && detail.generation > surroundings_.generation;
-}
-
-bool CoordinatorCore::is_loss(const std::exception_ptr& error) const {
-  const ErrorDetail detail = rpc::detail_of(error);
-  if (detail.phase == kInputLost || detail.phase == kStartedAgain || detail.phase == kFenced) {
-    return true;
-  }
-  const ErrorRecord record = record_error(error);
-  if (record.code == Code::kCancelled) {
-    return detail.phase != kInFunction && detail.phase != kClosureInput;
-  }
-  return record.task.empty() && record.code == Code::kUnavailable;
-}
-
 void CoordinatorCore::answered(size_t worker, const Place& place, const ClosurePtr& closure,
                                rpc::CallResult result) {
   const SessionId session = place.session;
@@ -152,7 +125,7 @@ void CoordinatorCore::answered(size_t worker, const Place& place, const ClosureP
     } catch (const Error&) {
       queue_.failed(index, *closure, std::current_exception());
     }
-  } else if (is_fenced(result.error)) {
+  } else if (is_fenced_by_later(result.error, surroundings_.generation)) {
     end(result.error);
     queue_.put_back(index, closure);
   } else if (const int ps = ps_watch_->about(result.error); ps >= 0) {
@@ -182,13 +155,12 @@ void CoordinatorCore::take_back(size_t worker, SessionId session, const std::exc
       return;
     }
   }
-  end_or_put_back(worker, returned);  // the ps tasks refuse the session already
+  returned.give_to(queue_, static_cast<int>(worker));  // the ps tasks refuse the session already
 }
 
-void CoordinatorCore::end_or_put_back(size_t worker, const Returned& returned) {
-  const int index = static_cast<int>(worker);
-  if (returned.error != nullptr) return queue_.failed(index, *returned.closure, returned.error);
-  queue_.put_back(index, returned.closure);
+void CoordinatorCore::Returned::give_to(ClosureQueue& queue, int worker) const {
+  if (error != nullptr) return queue.failed(worker, *closure, error);
+  queue.put_back(worker, closure);
 }
 
 }  // namespace cohort::internal

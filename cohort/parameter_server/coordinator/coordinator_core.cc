@@ -8,9 +8,8 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/distribute/tasks/structure_message.h"
-#include "cohort/parameter_server/closures/closure_context.h"
-#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/distribute/values/structure_message.h"
+#include "cohort/parameter_server/variables/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
@@ -21,7 +20,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::hours kMostWait{1};  // for room in the queue
-constexpr std::chrono::seconds kDropInputsAfter{1};
+constexpr std::chrono::seconds kDropInputsEvery{1};
+constexpr std::chrono::seconds kTellEvery{1};
 
 bool are_there(const std::vector<CoordinatorCore::Argument>& arguments) {
   return std::all_of(arguments.begin(), arguments.end(), [](const auto& argument) {
@@ -40,8 +40,8 @@ std::shared_ptr<RemoteResult> failed_one_of(
   return nullptr;
 }
 
-// One argument is the function's input as it is, as in Strategy::run: a structure's members are what
-// the function takes, or it takes the structure. Several are a tuple.
+// One argument is the function's input as it is, as in Strategy::run: a structure's members are
+// what the function takes, or it takes the structure. Several are a tuple.
 // Errors: those of results.
 Structure values_of(const std::vector<CoordinatorCore::Argument>& arguments) {
   std::vector<Structure> values;
@@ -54,40 +54,69 @@ Structure values_of(const std::vector<CoordinatorCore::Argument>& arguments) {
   return values.size() == 1 ? std::move(values[0]) : Structure::make_tuple(std::move(values));
 }
 
-CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCore>& strategy) {
-  CoordinatorSurroundings around;
-  around.first = strategy->begin_closures();
-  around.generation = strategy->generation();
-  around.num_workers = strategy->num_workers();
-  around.num_ps = strategy->num_ps();
-  around.channel = [strategy](const TaskId& task) { return strategy->channel(task); };
-  around.last_checkpoint = [strategy] { return strategy->last_checkpoint(); };
-  around.failure_told_by = [strategy](const TaskId& task) {
-    return strategy->failure_told_by(task);
-  };
-  around.on_start = [strategy](const std::weak_ptr<CoordinatorCore>& core) {
-    if (const auto made = core.lock()) strategy->set_coordinator(made);
-  };
-  around.end_functions = [strategy](SessionId below, steady_clock::time_point deadline) {
-    return strategy->end_functions(below, deadline);
-  };
-  around.set_figure = strategy->figures();
-  around.on_stop = [strategy](const CoordinatorNumbers& next) { strategy->end_closures(next); };
-  return around;
+// The number of an input. Workers would look in vain for another coordinator's, since each counts
+// its own.
+// Errors: InvalidArgument (another coordinator has made it; names the function).
+uint64_t own_input(const std::weak_ptr<const void>& coordinator, const InputHandlePtr& input,
+                   const std::string& function) {
+  if (input->is_made_by(coordinator)) return input->id();
+  throw InvalidArgumentError(str(
+      "schedule: '", function,
+      "' takes an iterator, or a value of each worker, that another ClusterCoordinator has made, "
+      "or an earlier one of this strategy; make it with this coordinator"));
+}
+
+// Waits for functions of the program in workers of this process: they may refer to objects that end
+// next.
+void wait_for_functions(const CoordinatorSurroundings& around, milliseconds end_timeout,
+                        SessionId below) noexcept {
+  constexpr milliseconds kSaysSo{2000};
+  if (around.end_functions == nullptr) return;
+  const bool is_one_of_them = current_closure() != nullptr;
+  const auto now = steady_clock::now();
+  const auto limit = is_one_of_them ? now : now + end_timeout;
+  try {
+    std::string left = around.end_functions(below, std::min(limit, now + kSaysSo));
+    if (left.empty() || is_one_of_them) return;
+    const double seconds = std::chrono::duration<double>(end_timeout).count();
+    if (end_timeout > kSaysSo) {
+      log_warning("the coordinator ends, and waits for functions of the program, ", seconds,
+                  " s at most (end_timeout): ", left);
+      left = around.end_functions(below, limit);
+    }
+    if (left.empty()) return;
+    log(logging::Level::kError,
+        "the coordinator has ended, although functions of the program still run, for which it has "
+        "waited for ",
+        seconds, " s (end_timeout): ", left,
+        "; the objects that they refer to must stay until they have ended");
+  } catch (const std::exception& error) {
+    log(logging::Level::kError,
+        "the coordinator has ended without waiting for functions of the program: ", error.what());
+  }
 }
 
 }  // namespace
-
-CoordinatorCore::CoordinatorCore(const std::shared_ptr<ParameterServerCore>& strategy,
-                                 const Options& options)
-    : CoordinatorCore(surroundings_of(strategy), options) {}
 
 CoordinatorCore::CoordinatorCore(CoordinatorSurroundings surroundings, const Options& options)
     : surroundings_(std::move(surroundings)),
       options_(options),
       own_clock_(surroundings_.clock == nullptr ? std::make_unique<rpc::SystemClock>() : nullptr),
       clock_(own_clock_ != nullptr ? *own_clock_ : *surroundings_.clock),
-      queue_(queue_options()),
+      queue_({.max_queued = static_cast<size_t>(options_.max_queued),
+              .first_id = surroundings_.first.closure,
+              .max_attempts = options_.max_closure_attempts,
+              .patience = options_.closure_timeout + options_.max_recovery,
+              .report_after = options_.report_after,
+              .on_available = [this](size_t closures) { feed_hungry(closures); },
+              .on_report =
+                  [this](const std::string& text) {
+                    {
+                      const std::lock_guard lock(mutex_);
+                      if (stopped_) return;
+                    }
+                    log_warning(text, all_away());
+                  }}),
       ps_watch_(std::make_shared<PsWatch>(
           clock_, PsWatch::Options{.num_ps = surroundings_.num_ps,
                                    .generation = surroundings_.generation,
@@ -99,26 +128,20 @@ CoordinatorCore::CoordinatorCore(CoordinatorSurroundings surroundings, const Opt
                                    .tolerated_failures = options_.tolerated_ps_failures,
                                    .last_checkpoint = surroundings_.last_checkpoint,
                                    .failure_told_by = surroundings_.failure_told_by})),
+      figures_(surroundings_, options_, queue_, clock_),
       workers_(static_cast<size_t>(surroundings_.num_workers)),
-      next_session_(surroundings_.first.session) {
-  if (options_.summary_writer) {
-    summaries_ = std::make_shared<FigureSummaries>(*options_.summary_writer);
-  }
-}
-
-ClosureQueue::Options CoordinatorCore::queue_options() {
-  return {.max_queued = static_cast<size_t>(options_.max_queued),
-          .first_id = surroundings_.first.closure,
-          .max_attempts = options_.max_closure_attempts,
-          .patience = options_.closure_timeout + options_.max_recovery,
-          .report_after = options_.report_after,
-          .on_available = [this](size_t closures) { feed_hungry(closures); },
-          .on_report = [this](const std::string& text) { report(text); }};
-}
+      next_session_(surroundings_.first.session) {}
 
 void CoordinatorCore::wake_after(std::chrono::nanoseconds delay, std::function<void()> work) {
   const std::lock_guard lock(mutex_);
   if (!stopped_) clock_.call_at(clock_.now() + delay, std::move(work));
+}
+
+void CoordinatorCore::repeat(std::chrono::nanoseconds every,
+                             std::function<bool(CoordinatorCore&)> work) {
+  wake_after(every, if_alive([every, work = std::move(work)](CoordinatorCore& self) {
+               if (work(self)) self.repeat(every, work);
+             }));
 }
 
 std::shared_ptr<rpc::Channel> CoordinatorCore::channel(size_t worker) const {
@@ -134,9 +157,16 @@ void CoordinatorCore::start() {
   ps_watch_->start(
       if_alive([](CoordinatorCore& self, const std::exception_ptr& error) { self.end(error); }));
   for (size_t worker = 0; worker < workers_.size(); ++worker) take(worker);
-  const Counted now = count();
-  if (surroundings_.set_figure) tell_figures(now);
-  if (summaries_) record_summaries(now);
+  const auto tell = [](CoordinatorCore& self) {
+    self.figures_.tell(self.workers());
+    return true;
+  };
+  const auto record = [](CoordinatorCore& self) {
+    self.figures_.record(self.workers());
+    return true;
+  };
+  if (figures_.are_told() && tell(*this)) repeat(kTellEvery, tell);
+  if (figures_.are_recorded() && record(*this)) repeat(options_.summary_every, record);
 }
 
 void CoordinatorCore::stop() {
@@ -145,21 +175,18 @@ void CoordinatorCore::stop() {
     if (std::exchange(stopped_, true)) return;
   }
   refuse_what_runs();
-  const Counted now = count();  // since then there are none
-  if (surroundings_.set_figure) {
-    for (const auto& [name, value] : figures(now)) surroundings_.set_figure(name, value);
-  }
-  if (summaries_) summaries_->record("coordinator", now.done, figures(now));
+  figures_.finish(workers());
   ps_watch_->stop();
   own_clock_.reset();
   queue_.stop();
-  end_reads(std::make_exception_ptr(CancelledError("the coordinator has ended")));
+  reads_.end(std::make_exception_ptr(CancelledError("the coordinator has ended")));
   CoordinatorNumbers next{.closure = queue_.next_id()};
   {
     const std::lock_guard lock(mutex_);
     next.session = next_session_;
   }
-  wait_for_functions(session_id(surroundings_.generation, next.session));
+  wait_for_functions(surroundings_, options_.end_timeout,
+                     session_id(surroundings_.generation, next.session));
   if (surroundings_.on_stop) surroundings_.on_stop(next);
 }
 
@@ -187,45 +214,9 @@ void CoordinatorCore::refuse_what_runs() {
   all->get_future().wait_for(kPatience);
 }
 
-// They may refer to objects of the program that end next.
-void CoordinatorCore::wait_for_functions(SessionId below) const noexcept {
-  constexpr milliseconds kSaysSo{2000};
-  if (surroundings_.end_functions == nullptr) return;
-  const bool is_one_of_them = current_closure() != nullptr;
-  const auto now = steady_clock::now();
-  const auto limit = is_one_of_them ? now : now + options_.end_timeout;
-  try {
-    std::string left = surroundings_.end_functions(below, std::min(limit, now + kSaysSo));
-    if (left.empty() || is_one_of_them) return;
-    const double seconds = std::chrono::duration<double>(options_.end_timeout).count();
-    if (options_.end_timeout > kSaysSo) {
-      log_warning("the coordinator ends, and waits for functions of the program, ", seconds,
-                  " s at most (end_timeout): ", left);
-      left = surroundings_.end_functions(below, limit);
-    }
-    if (left.empty()) return;
-    log(logging::Level::kError,
-        "the coordinator has ended, although functions of the program still run, for which it has "
-        "waited for ",
-        seconds, " s (end_timeout): ", left,
-        "; the objects that they refer to must stay until they have ended");
-  } catch (const std::exception& error) {
-    log(logging::Level::kError,
-        "the coordinator has ended without waiting for functions of the program: ", error.what());
-  }
-}
-
 void CoordinatorCore::end(const std::exception_ptr& error) {
   if (queue_.break_with(error)) log_warning(record_error(error).message);
-  end_reads(error);
-}
-
-void CoordinatorCore::report(const std::string& text) const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_) return;
-  }
-  log_warning(text, all_away());
+  reads_.end(error);
 }
 
 std::shared_ptr<void> CoordinatorCore::pause(ClosureQueue::Deadline deadline) {
@@ -270,14 +261,15 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   closure->function = function;
   closure->caches_reads = cached_reads() != nullptr;
   closure->holds = inputs;
-  for (const InputHandlePtr& input : inputs) closure->inputs.push_back(own_input(input, function));
+  for (const InputHandlePtr& input : inputs)
+    closure->inputs.push_back(own_input(weak_from_this(), input, function));
   const auto result = closure->result;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const InputHandlePtr& of_worker = arguments[i].of_worker;
     if (of_worker == nullptr) continue;
     const bool is_only = arguments.size() == 1;
-    closure->values.push_back(
-        {is_only ? WorkerValue::kOnlyArgument : i, own_input(of_worker, function)});
+    closure->values.push_back({is_only ? WorkerValue::kOnlyArgument : i,
+                               own_input(weak_from_this(), of_worker, function)});
     closure->holds.push_back(of_worker);
   }
   closure->awaits_arguments = !are_there(arguments);
@@ -316,16 +308,6 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   return result;
 }
 
-// Workers would look for it in vain, since each coordinator counts its own.
-uint64_t CoordinatorCore::own_input(const InputHandlePtr& input,
-                                    const std::string& function) const {
-  if (input->is_made_by(weak_from_this())) return input->id();
-  throw InvalidArgumentError(str(
-      "schedule: '", function,
-      "' takes an iterator, or a value of each worker, that another ClusterCoordinator has made, "
-      "or an earlier one of this strategy; make it with this coordinator"));
-}
-
 InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKind kind,
                                            std::shared_ptr<const void> source) {
   start();
@@ -341,13 +323,15 @@ InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKin
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
       Worker& state = workers_[worker];
       // Others get all inputs when they are taken.
-      if (state.phase != Phase::kReady && state.phase != Phase::kMakesInputs) continue;
+      if (!state.is_there()) continue;
       ++state.inputs_under_way;
       asked.emplace_back(worker, state.session);
     }
   }
   for (const auto& [worker, session] : asked) send_inputs(worker, session, {input});
-  if (is_first) drop_inputs_later();
+  if (is_first) {
+    repeat(kDropInputsEvery, [](CoordinatorCore& self) { return self.drop_inputs(); });
+  }
   const auto let_go = [weak = weak_from_this()](uint64_t id) {
     const auto self = weak.lock();
     if (self == nullptr) return;
@@ -358,17 +342,8 @@ InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKin
 }
 
 // Handles end with any lock held, so that they cannot tell workers themselves.
-void CoordinatorCore::drop_inputs_later() {
-  wake_after(kDropInputsAfter, if_alive([](CoordinatorCore& self) {
-               if (self.drop_inputs()) self.drop_inputs_later();
-             }));
-}
-
 bool CoordinatorCore::drop_inputs() {
-  {
-    const std::lock_guard lock(mutex_);
-    drop_unwanted_reads();
-  }
+  reads_.drop_unwanted();
   std::vector<uint64_t> dropped;
   {
     const std::lock_guard lock(unheld_mutex_);
@@ -388,7 +363,7 @@ bool CoordinatorCore::drop_inputs() {
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
       const Worker& state = workers_[worker];
       // Others forget all inputs when they are taken.
-      if (state.phase != Phase::kReady && state.phase != Phase::kMakesInputs) continue;
+      if (!state.is_there()) continue;
       told.emplace_back(worker, state.session);
     }
   }
@@ -409,20 +384,11 @@ void CoordinatorCore::send_drop(size_t worker, SessionId session, uint64_t input
                          {.timeout = options_.closure_timeout}, [](const rpc::CallResult&) {});
 }
 
-void CoordinatorCore::drop_if_unheld(size_t worker, SessionId session, uint64_t input) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_held(input)) return;
-  }
-  send_drop(worker, session, input);
-}
-
 std::vector<WorkerState> CoordinatorCore::workers() const {
   const std::lock_guard lock(mutex_);
   std::vector<WorkerState> states;
   for (const Worker& worker : workers_) {
-    const bool is_alive = worker.phase == Phase::kReady || worker.phase == Phase::kMakesInputs;
-    states.push_back({is_alive, worker.in_flight, worker.done, worker.retried});
+    states.push_back({worker.is_there(), worker.in_flight, worker.done, worker.retried});
   }
   return states;
 }

@@ -16,41 +16,21 @@
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/system_clock.h"
 #include "cohort/core/program/task_id.h"
-#include "cohort/parameter_server/closures/named_figures.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
-#include "cohort/parameter_server/coordinator/coordinator_numbers.h"
-#include "cohort/parameter_server/coordinator/figure_summaries.h"
+#include "cohort/parameter_server/coordinator/coordinator_figures.h"
+#include "cohort/parameter_server/coordinator/coordinator_options.h"
+#include "cohort/parameter_server/coordinator/coordinator_surroundings.h"
 #include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/ps_watch.h"
+#include "cohort/parameter_server/coordinator/value_reads.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/store/named_figures.h"
 
 namespace cohort::internal {
 
-class CoordinatorCore;
-class ParameterServerCore;
-
-// The cluster as a coordinator needs it: all that tests replace.
-struct CoordinatorSurroundings {
-  int num_workers = 0;
-  int num_ps = 0;
-  std::function<std::shared_ptr<rpc::Channel>(const TaskId&)> channel;
-  int64_t generation = 1;  // of this coordinator, which has taken the ps tasks
-  CoordinatorNumbers first = {};
-  std::function<std::string()> last_checkpoint = nullptr;
-  std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
-  std::function<void(const std::weak_ptr<CoordinatorCore>&)> on_start = nullptr;
-  std::function<void(const CoordinatorNumbers& next)> on_stop = nullptr;
-  // ParameterServerCore::end_functions; null: no worker is in this process.
-  std::function<std::string(SessionId below, std::chrono::steady_clock::time_point deadline)>
-      end_functions = nullptr;
-  // Makes a number known to `cohort cluster status`.
-  std::function<void(const std::string& name, double value)> set_figure = nullptr;
-  rpc::Clock* clock = nullptr;  // null: the real one
-};
-
-// A worker is taken with a session, makes its inputs, and gets closures. When it is lost, the ps tasks
-// first refuse that session; then its closures go to others, and it is called back until it answers.
+// A worker is taken with a session, makes its inputs, and gets closures. When it is lost, the ps
+// tasks first refuse that session; then its closures go to others, and it is called back until it
+// answers.
 //
 // Beside the clock's, no thread of its own: what goes on is driven by the answers of workers.
 // Thread safety: any thread.
@@ -58,8 +38,6 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
  public:
   using Options = distribute::coordinator::ClusterCoordinatorOptions;
 
-  // Errors: those of ParameterServerCore::begin_closures.
-  CoordinatorCore(const std::shared_ptr<ParameterServerCore>& strategy, const Options& options);
   CoordinatorCore(CoordinatorSurroundings surroundings, const Options& options);
 
   // Takes the workers and watches all tasks; the first of the calls below does it, too.
@@ -73,29 +51,32 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
     InputHandlePtr of_worker = nullptr;  // not null: instead, a value that make_input made
   };
-  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator); those of check_sendable, of
-  // arguments.
+  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator); those of
+  // check_sendable, of arguments.
   std::shared_ptr<RemoteResult> schedule(const std::string& function,
                                          const std::vector<InputHandlePtr>& inputs,
                                          std::vector<Argument> arguments);
-  // A step of a loop, `arguments` as they are. Its errors are those of the loop, and do not name it.
+  // A step of a loop, `arguments` as they are. Its errors are those of the loop, and do not name
+  // it.
   std::shared_ptr<RemoteResult> schedule_step(const std::string& function, Structure arguments);
-  // Lets every worker make an input, which they keep until the last handle and the last closure that takes it
-  // have gone; as long `source`, which keeps the function, stays.
+  // Lets every worker make an input, which they keep until the last handle and the last closure
+  // that takes it have gone; as long `source`, which keeps the function, stays.
   InputHandlePtr make_input(const std::string& function, InputKind kind = InputKind::kIterator,
                             std::shared_ptr<const void> source = nullptr);
-  // Copies of what all workers have as such a value, by worker; of one that is lost it comes when that is back and has
-  // made it again. Their errors: that of what makes the value; Unavailable (the worker is given up); what ends the
-  // coordinator. Errors: InvalidArgument (another coordinator has made it).
+  // Copies of what all workers have as such a value, by worker; of one that is lost it comes when
+  // that is back and has made it again. Their errors: that of what makes the value; Unavailable
+  // (the worker is given up); what ends the coordinator. Errors: InvalidArgument (another
+  // coordinator has made it).
   std::vector<std::shared_ptr<RemoteResult>> read_value(const InputHandlePtr& value);
   std::vector<distribute::coordinator::WorkerState> workers() const;
   // See ClosureQueue::pause.
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
   // A ps task's error, or what ended the coordinator because of the same loss: waits for that.
   std::exception_ptr explained(const std::exception_ptr& error);
-  // Says goodbye: nothing more is sent, and answers count no more. What workers still run changes nothing any more: waits,
-  // two seconds at most, until the ps tasks refuse it. Then waits for what workers of this process run, for
-  // options().end_timeout at most, unless a function of theirs is what calls.
+  // Says goodbye: nothing more is sent, and answers count no more. What workers still run changes
+  // nothing any more: waits, two seconds at most, until the ps tasks refuse it. Then waits for what
+  // workers of this process run, for options().end_timeout at most, unless a function of theirs is
+  // what calls.
   void stop();
 
  private:
@@ -110,6 +91,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   struct Returned {
     ClosurePtr closure;
     std::exception_ptr error;
+    void give_to(ClosureQueue& queue, int worker) const;
   };
   struct Worker {
     Phase phase = Phase::kTaking;
@@ -125,6 +107,14 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     std::chrono::milliseconds pause{0};  // before the next attempt to take it
     std::vector<Returned> returned;
     std::string why;  // it was lost
+
+    bool is_there() const { return phase == Phase::kReady || phase == Phase::kMakesInputs; }
+    // A closure.
+    bool can_take(int window) const {
+      return phase == Phase::kReady && inputs_under_way == 0 && in_flight < window;
+    }
+    // Says that the worker of this number is away, why and since when; nothing if it is not.
+    std::string away(size_t number, rpc::Clock::Time now) const;
   };
   struct Input {
     uint64_t id = 0;
@@ -133,47 +123,18 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     int attempts = 0;  // of one worker, to which a ps task did not answer
   };
 
-  // A read of a worker's value, until it is answered.
-  struct ValueRead {
-    size_t worker = 0;
-    InputHandlePtr value = nullptr;
-    std::shared_ptr<RemoteResult> result = nullptr;
-    SessionId asked_in = 0;  // 0: it waits for the worker
-  };
-
-  ClosureQueue::Options queue_options();
-  void report(const std::string& text) const;
-  // Says that a worker is away, why and since when; nothing if it is not. mutex_ is held.
-  std::string away(size_t worker) const;
   // The texts of all workers that are away, each with "; " before it.
   std::string all_away() const;
   // What calls that wait for a result of it say of that.
   void describe_wait(const ClosurePtr& closure);
-  void describe_wait(const ValueRead& read);
-  // Closures that have ended, at a time.
-  struct Counted {
-    int64_t done = 0;
-    rpc::Clock::Time at = {};
-  };
-  Counted count() const;
-  // Closures a second are those since then; of no time there are none.
-  NamedFigures figures(const Counted& since) const;
-  // Each calls itself again.
-  void tell_figures(const Counted& since);
-  void record_summaries(const Counted& since);
-  // Forgets reads that nobody waits for, and tells the workers what nobody holds any more, now and then while there are
-  // inputs.
-  void drop_inputs_later();
-  // Its number. Errors: InvalidArgument (another coordinator has made it; names the function).
-  uint64_t own_input(const InputHandlePtr& input, const std::string& function) const;
+  // Calls `work` after each such time, as long as it returns true.
+  void repeat(std::chrono::nanoseconds every, std::function<bool(CoordinatorCore&)> work);
+  // Forgets reads that nobody waits for, and tells the workers what nobody holds any more.
   // Returns whether there are inputs that somebody holds.
   bool drop_inputs();
   bool is_held(uint64_t input) const;  // with mutex_ held
   void send_drop(size_t worker, SessionId session, uint64_t input);
-  // An input that was made meanwhile.
-  void drop_if_unheld(size_t worker, SessionId session, uint64_t input);
   void feed_hungry(size_t closures);
-  bool can_take(const Worker& worker) const;  // a closure; with mutex_ held
   // Gives the worker what it can take. Returns false if that is nothing, whatever is queued.
   bool feed(size_t worker);
   // The place of a closure in the worker's order.
@@ -186,22 +147,17 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void skip(size_t worker, const Place& place);
   void answered(size_t worker, const Place& place, const ClosurePtr& closure,
                 rpc::CallResult result);
-  // A closure that its worker may still run, which loses its session for it. When nothing of that session changes
-  // anything any more, the closure runs again, or ends with its error if it is the first of the session.
+  // A closure that its worker may still run, which loses its session for it. When nothing of that
+  // session changes anything any more, the closure runs again, or ends with its error if it is the
+  // first of the session.
   void take_back(size_t worker, SessionId session, const std::exception_ptr& why,
                  Returned returned);
-  void end_or_put_back(size_t worker, const Returned& returned);
   void send_inputs(size_t worker, SessionId session, std::vector<Input> inputs);
   // Sends the reads that the worker's session has not been asked, if it has its values.
   void send_reads(size_t worker);
   void read_answered(const ValueRead& read, const rpc::CallResult& answer);
-  void take_read(const std::shared_ptr<RemoteResult>& result);
-  // Whose callers have given up; with mutex_ held.
-  void drop_unwanted_reads();
-  void end_reads(const std::exception_ptr& error);
 
   void take(size_t worker);
-  void taken(size_t worker, SessionId session);
   void is_there(size_t worker, SessionId session);
   void not_taken(size_t worker, SessionId session, const std::exception_ptr& error);
   void attend(size_t worker, SessionId session);
@@ -210,12 +166,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void refused_everywhere(size_t worker, SessionId session);
   void give_up(size_t worker);
   void end(const std::exception_ptr& error);
+  // Lets the ps tasks refuse what workers still run, for a while at most.
   void refuse_what_runs();
-  void wait_for_functions(SessionId below) const noexcept;
-  // Whether the error says that the worker went away, not that its function failed.
-  bool is_loss(const std::exception_ptr& error) const;
-  // Whether the error says that another coordinator leads.
-  bool is_fenced(const std::exception_ptr& error) const;
 
   // Callbacks of calls and timers must not keep the coordinator alive.
   template <class Fn>
@@ -234,7 +186,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   rpc::Clock& clock_;
   ClosureQueue queue_;
   const std::shared_ptr<PsWatch> ps_watch_;
-  std::shared_ptr<FigureSummaries> summaries_;  // null: none are wanted
+  CoordinatorFigures figures_;
+  ValueReads reads_;
 
   mutable std::mutex mutex_;  // guards what follows; taken before the queue's
   std::vector<Worker> workers_;
@@ -242,7 +195,6 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   std::vector<Input> inputs_;
   std::map<uint64_t, std::shared_ptr<const void>> sources_;  // of inputs
   uint64_t next_input_ = 1;
-  std::vector<ValueRead> reads_;
   uint64_t next_session_;
   bool started_ = false;
   bool stopped_ = false;

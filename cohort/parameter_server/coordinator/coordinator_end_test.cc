@@ -15,7 +15,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_iterator.h"
 #include "cohort/parameter_server/closures/closure_message.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/coordinator/testing_counts.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
@@ -158,6 +158,7 @@ TEST(CoordinatorEnd, WhatRunsStillChangesNothing) {
 void wait_for_worker(const ParameterServerStrategy& strategy) {
   const auto ask = [&] {
     strategy.parameter_server_core()
+        ->cluster()
         ->channel({"worker", 0})
         ->call("closures/read_value", encode(internal::MakeInput{}), {.timeout = seconds(20)});
   };
@@ -201,7 +202,9 @@ TEST(CoordinatorEnd, AFunctionMayHoldTheLastHandle) {
   coordinator.reset();
   gate.open();
   const auto give_up = Clock::now() + seconds(20);
-  const auto has_ended = [&] { return strategy.parameter_server_core()->coordinator() == nullptr; };
+  const auto has_ended = [&] {
+    return strategy.parameter_server_core()->leader()->coordinator() == nullptr;
+  };
   while (!has_ended() && Clock::now() < give_up) std::this_thread::yield();
   EXPECT_TRUE(has_ended());
   const ClusterCoordinator next(strategy);

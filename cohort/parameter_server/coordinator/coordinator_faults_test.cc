@@ -19,7 +19,7 @@
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_time_limit.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/coordinator/testing_counts.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
@@ -268,7 +268,7 @@ TEST(CoordinatorFaults, ALaterCoordinatorFencesTheOldOne) {
   coordinator.join();
 
   // Another process's coordinator, as far as the tasks can tell.
-  const int64_t later = strategy.parameter_server_core()->generation() + 1;
+  const int64_t later = strategy.parameter_server_core()->cluster()->generation() + 1;
   const std::string generation = internal::str("generation ", later);
   internal::ChannelPool other(std::make_shared<internal::rpc::Identity>(TaskId{"chief", 0}, 4711),
                               internal::security::Security::load(Credentials(), TaskId{"chief", 0}),
@@ -296,9 +296,11 @@ TEST(CoordinatorFaults, AWorkerThatObeysAnotherCoordinatorIsNamed) {
   const Variable count = make_count(strategy);
   const auto step = strategy.function("step", [&] { strategy.run([&] { count.assign_add(1); }); });
   const auto core = strategy.parameter_server_core();
-  core->channel({"worker", 0})
+  core->cluster()
+      ->channel({"worker", 0})
       ->call("leadership/take",
-             internal::encode(internal::LeaderClaim{.generation = core->generation() + 36'000}),
+             internal::encode(
+                 internal::LeaderClaim{.generation = core->cluster()->generation() + 36'000}),
              {.timeout = seconds(10)});
   const ClusterCoordinator coordinator(strategy);
   EXPECT_THAT(thrown<AbortedError>([&] { coordinator.schedule(step).fetch(seconds(20)); }),
@@ -429,12 +431,13 @@ TEST(CoordinatorFaults, AWorkerThatWasRefusedRunsItsClosureAgainAndItCountsOnce)
   ASSERT_TRUE(gate.wait_for(1));
   const auto core = strategy.parameter_server_core();
   for (int ps = 0; ps < 2; ++ps) {
-    core->channel({"ps", ps})
+    core->cluster()
+        ->channel({"ps", ps})
         ->call("leadership/refuse_worker",
-               internal::encode(
-                   internal::RefuseWorker{.generation = core->generation(),
-                                          .worker = 0,
-                                          .below = internal::session_id(core->generation(), 2)}),
+               internal::encode(internal::RefuseWorker{
+                   .generation = core->cluster()->generation(),
+                   .worker = 0,
+                   .below = internal::session_id(core->cluster()->generation(), 2)}),
                {.timeout = seconds(10)});
   }
   gate.open();

@@ -5,7 +5,8 @@
 
 namespace cohort::internal {
 
-// No number of a later coordinator of the program is one of an earlier one: ps tasks and workers tell by them what is late.
+// No number of a later coordinator of the program is one of an earlier one: ps tasks and workers
+// tell by them what is late.
 struct CoordinatorNumbers {
   uint64_t closure = 1;
   uint64_t session = 1;  // of a generation

@@ -8,6 +8,7 @@
 #include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/coordinator/worker_errors.h"
 
 namespace cohort::internal {
 
@@ -19,17 +20,23 @@ std::vector<std::shared_ptr<RemoteResult>> CoordinatorCore::read_value(
         "earlier one of this strategy; fetch it with the coordinator that has made it");
   }
   std::vector<std::shared_ptr<RemoteResult>> results;
-  {
-    const std::lock_guard lock(mutex_);
-    for (size_t worker = 0; worker < workers_.size(); ++worker) {
-      results.push_back(std::make_shared<RemoteResult>());
-      reads_.push_back({.worker = worker, .value = value, .result = results.back()});
-      describe_wait(reads_.back());
-    }
+  for (size_t worker = 0; worker < workers_.size(); ++worker) {
+    const auto state = [weak = weak_from_this(), worker]() -> std::string {
+      const auto self = weak.lock();
+      if (self == nullptr) return "the coordinator has ended";
+      std::string away;
+      {
+        const std::lock_guard lock(self->mutex_);
+        away = self->workers_[worker].away(worker, self->clock_.now());
+      }
+      if (!away.empty()) return away;
+      return str("worker ", worker, " has been asked, and runs what it has before");
+    };
+    results.push_back(reads_.add(worker, value, options_.report_after, state));
   }
   // What has ended meanwhile did not find them.
   if (const auto broken = queue_.wait_for_break(std::chrono::steady_clock::now()))
-    end_reads(broken);
+    reads_.end(broken);
   for (size_t worker = 0; worker < workers_.size(); ++worker) send_reads(worker);
   return results;
 }
@@ -39,7 +46,7 @@ void CoordinatorCore::send_reads(size_t worker) {
   std::exception_ptr never;
   {
     const std::lock_guard lock(mutex_);
-    drop_unwanted_reads();
+    reads_.drop_unwanted();
     const Worker& state = workers_[worker];
     if (stopped_) {
       never = std::make_exception_ptr(CancelledError("the coordinator has ended"));
@@ -52,16 +59,10 @@ void CoordinatorCore::send_reads(size_t worker) {
     } else if (state.phase != Phase::kReady || state.inputs_under_way > 0) {
       return;  // until it has made its values
     }
-    for (ValueRead& one : reads_) {
-      const bool is_asked = never == nullptr && one.asked_in == state.session;
-      if (one.worker != worker || is_asked) continue;
-      one.asked_in = state.session;
-      sent.push_back(one);
-    }
+    sent = never == nullptr ? reads_.to_ask(worker, state.session) : reads_.take_all(worker);
   }
   for (const ValueRead& one : sent) {
     if (never != nullptr) {
-      take_read(one.result);
       one.result->fail(never);
       continue;
     }
@@ -78,12 +79,13 @@ void CoordinatorCore::send_reads(size_t worker) {
 }
 
 void CoordinatorCore::read_answered(const ValueRead& read, const rpc::CallResult& answer) {
-  if (answer.error != nullptr && is_fenced(answer.error)) return end(answer.error);
+  if (answer.error != nullptr && is_fenced_by_later(answer.error, surroundings_.generation))
+    return end(answer.error);
   if (answer.error != nullptr && is_loss(answer.error)) {
     lose(read.worker, read.asked_in, answer.error);  // it is asked again when it is back
     return;
   }
-  take_read(read.result);
+  reads_.take(read.result);
   try {
     if (answer.error != nullptr) std::rethrow_exception(answer.error);
     read.result->set(to_structure(answer.reply, "the value of a worker"));
@@ -94,24 +96,6 @@ void CoordinatorCore::read_answered(const ValueRead& read, const rpc::CallResult
                                       str("the value of worker ", read.worker, ": ", error.message),
                                       error.task, rpc::detail_of(thrown)));
   }
-}
-
-void CoordinatorCore::take_read(const std::shared_ptr<RemoteResult>& result) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(reads_, [&](const ValueRead& one) { return one.result == result; });
-}
-
-void CoordinatorCore::drop_unwanted_reads() {
-  std::erase_if(reads_, [](const ValueRead& one) { return one.result.use_count() == 1; });
-}
-
-void CoordinatorCore::end_reads(const std::exception_ptr& error) {
-  std::vector<ValueRead> ended;
-  {
-    const std::lock_guard lock(mutex_);
-    ended.swap(reads_);
-  }
-  for (const ValueRead& one : ended) one.result->fail(error);
 }
 
 }  // namespace cohort::internal

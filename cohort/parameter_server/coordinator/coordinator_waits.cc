@@ -20,15 +20,13 @@ int64_t whole_seconds(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-std::string CoordinatorCore::away(size_t worker) const {
-  const Worker& state = workers_[worker];
-  const bool is_there = state.phase == Phase::kReady || state.phase == Phase::kMakesInputs;
-  if (is_there && state.inputs_under_way == 0) return "";
-  const std::string name = str("worker ", worker);
-  if (is_there) return name + " makes its inputs";
-  if (state.why.empty()) return name + " has not come yet";
-  return str(name, state.phase == Phase::kGivenUp ? " is given up, lost " : " is lost since ",
-             whole_seconds(clock_.now() - state.lost_at), " s (", state.why, ")");
+std::string CoordinatorCore::Worker::away(size_t number, rpc::Clock::Time now) const {
+  if (is_there() && inputs_under_way == 0) return "";
+  const std::string name = str("worker ", number);
+  if (is_there()) return name + " makes its inputs";
+  if (why.empty()) return name + " has not come yet";
+  return str(name, phase == Phase::kGivenUp ? " is given up, lost " : " is lost since ",
+             whole_seconds(now - lost_at), " s (", why, ")");
 }
 
 std::string CoordinatorCore::all_away() const {
@@ -36,7 +34,7 @@ std::string CoordinatorCore::all_away() const {
   const std::lock_guard lock(mutex_);
   std::string all;
   for (size_t worker = 0; worker < workers_.size() && all.size() < kMost; ++worker) {
-    const std::string one = away(worker);
+    const std::string one = workers_[worker].away(worker, clock_.now());
     if (!one.empty()) all += "; " + one;
   }
   return all;
@@ -64,31 +62,6 @@ void CoordinatorCore::describe_wait(const ClosurePtr& closure) {
       return core->queue_.state_of(id) + core->all_away();
     };
     return wait;
-  });
-}
-
-void CoordinatorCore::describe_wait(const ValueRead& read) {
-  const auto state = [weak = weak_from_this(), worker = read.worker]() -> std::string {
-    const auto self = weak.lock();
-    if (self == nullptr) return "the coordinator has ended";
-    std::string away;
-    {
-      const std::lock_guard lock(self->mutex_);
-      away = self->away(worker);
-    }
-    if (!away.empty()) return away;
-    return str("worker ", worker, " has been asked, and runs what it has before");
-  };
-  read.result->describe([state, worker = read.worker, report_after = options_.report_after] {
-    return ResultWait{.what = str("fetch of worker ", worker, "'s value"),
-                      .report_after = report_after,
-                      .report =
-                          [state](const std::string& what, ClosureQueue::Deadline began) {
-                            const auto waited = ClosureQueue::Clock::now() - began;
-                            log_warning(what, " has waited for ", whole_seconds(waited),
-                                        " s: ", state());
-                          },
-                      .state = state};
   });
 }
 

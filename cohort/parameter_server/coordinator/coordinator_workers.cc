@@ -10,6 +10,7 @@
 #include "cohort/core/observe/time_histogram.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/coordinator/worker_errors.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 
@@ -24,7 +25,8 @@ constexpr milliseconds kFirstRetry{20};
 constexpr milliseconds kLongestRetry{500};
 constexpr milliseconds kLongestPause{60'000};
 
-// A worker refuses to be taken only where it has obeyed a coordinator of the same generation or a later one.
+// A worker refuses to be taken only where it has obeyed a coordinator of the same generation or a
+// later one.
 std::exception_ptr taken_by_another(size_t worker, const std::exception_ptr& error) {
   return rpc::make_error(
       Code::kAborted,
@@ -51,24 +53,24 @@ void CoordinatorCore::take(size_t worker) {
     workers_[worker].phase = Phase::kTaking;
   }
   const auto to = channel(worker);
+  // Asks whether its program has come to where closures may run.
+  auto greet = if_alive([worker, session](CoordinatorCore& self) {
+    self.channel(worker)->start(
+        "closures/hello", {.control = ""}, {.timeout = kAttempt},
+        self.if_alive([worker, session](CoordinatorCore& asked, const rpc::CallResult& result) {
+          if (result.error != nullptr) return asked.not_taken(worker, session, result.error);
+          asked.is_there(worker, session);
+        }));
+  });
   to->retry_now();
   to->start("leadership/take",
             encode(LeaderClaim{.generation = surroundings_.generation, .session = session}),
             {.timeout = kAttempt},
-            if_alive([worker, session](CoordinatorCore& self, const rpc::CallResult& result) {
+            if_alive([worker, session, greet](CoordinatorCore& self,
+                                              const rpc::CallResult& result) mutable {
               if (result.error != nullptr) return self.not_taken(worker, session, result.error);
-              self.taken(worker, session);
+              greet();
             }));
-}
-
-// Asks whether its program has come to where closures may run.
-void CoordinatorCore::taken(size_t worker, SessionId session) {
-  channel(worker)->start(
-      "closures/hello", {.control = ""}, {.timeout = kAttempt},
-      if_alive([worker, session](CoordinatorCore& self, const rpc::CallResult& result) {
-        if (result.error != nullptr) return self.not_taken(worker, session, result.error);
-        self.is_there(worker, session);
-      }));
 }
 
 void CoordinatorCore::is_there(size_t worker, SessionId session) {
@@ -101,7 +103,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
     const std::lock_guard lock(mutex_);
     if (!is_current(worker, session)) return;
     Worker& state = workers_[worker];
-    if (state.phase != Phase::kMakesInputs && state.phase != Phase::kReady) return;
+    if (!state.is_there()) return;
     while (!inputs.empty() && !is_held(inputs.front().id)) inputs.erase(inputs.begin());
     if (inputs.empty() && --state.inputs_under_way == 0) state.phase = Phase::kReady;
   }
@@ -117,7 +119,9 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
       {.timeout = options_.closure_timeout},
       if_alive([worker, session, first, rest = std::move(inputs)](
                    CoordinatorCore& self, const rpc::CallResult& result) mutable {
-        if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
+        if (result.error != nullptr &&
+            is_fenced_by_later(result.error, self.surroundings_.generation))
+          return self.end(result.error);
         if (const int ps = result.error == nullptr ? -1 : self.ps_watch_->about(result.error);
             ps >= 0) {
           // The last attempt's error is that of the closures that use it.
@@ -130,11 +134,16 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
           return self.ps_watch_->failed(ps, result.error, self.if_alive(again));
         }
         // A function that fails is the error of the closures that use its input.
-        if (result.error != nullptr && self.is_loss(result.error)) {
+        if (result.error != nullptr && is_loss(result.error)) {
           self.lose(worker, session, result.error);
           return;
         }
-        self.drop_if_unheld(worker, session, first.id);
+        bool is_held = false;  // nobody may want any more what was made meanwhile
+        {
+          const std::lock_guard lock(self.mutex_);
+          is_held = self.is_held(first.id);
+        }
+        if (!is_held) self.send_drop(worker, session, first.id);
         self.send_inputs(worker, session, std::move(rest));
       }));
 }
@@ -144,7 +153,9 @@ void CoordinatorCore::attend(size_t worker, SessionId session) {
       "leadership/attend", encode(LeaderClaim{.generation = surroundings_.generation}),
       {.timeout = kAttendance},
       if_alive([worker, session](CoordinatorCore& self, const rpc::CallResult& result) {
-        if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
+        if (result.error != nullptr &&
+            is_fenced_by_later(result.error, self.surroundings_.generation))
+          return self.end(result.error);
         const bool is_over =
             result.error == nullptr || record_error(result.error).code == Code::kDeadlineExceeded;
         if (!is_over) {
@@ -164,7 +175,7 @@ bool CoordinatorCore::lose(size_t worker, SessionId session, const std::exceptio
     const std::lock_guard lock(mutex_);
     Worker& state = workers_[worker];
     if (!is_current(worker, session)) return false;
-    if (state.phase != Phase::kReady && state.phase != Phase::kMakesInputs) return false;
+    if (!state.is_there()) return false;
     state.phase = Phase::kLost;
     state.lost_at = clock_.now();
     state.why = record_error(error).message;
@@ -198,7 +209,7 @@ void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
     pause = state.pause;
     state.pause = kFirstRetry;
   }
-  for (const Returned& one : returned) end_or_put_back(worker, one);
+  for (const Returned& one : returned) one.give_to(queue_, static_cast<int>(worker));
   if (is_hopeless) return give_up(worker);
   wake_after(pause, if_alive([worker](CoordinatorCore& self) { self.take(worker); }));
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cohort/parameter_server/closures/named_figures.h"
+#include "cohort/parameter_server/store/named_figures.h"
 #include "cohort/train/summary/recording.h"
 #include "cohort/train/summary/summary_writer.h"
 

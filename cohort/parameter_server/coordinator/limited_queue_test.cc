@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/testing_gate.h"

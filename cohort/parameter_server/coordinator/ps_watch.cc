@@ -8,7 +8,7 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/parameter_server/coordinator/lost_ps.h"
+#include "cohort/parameter_server/cluster/lost_ps.h"
 
 namespace cohort::internal {
 namespace {

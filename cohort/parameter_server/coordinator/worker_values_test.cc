@@ -17,7 +17,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_iterator.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 

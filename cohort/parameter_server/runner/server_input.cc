@@ -6,7 +6,6 @@
 #include "cohort/data/graph/cardinality.h"
 #include "cohort/data/iteration/state.h"
 #include "cohort/distribute/variables/variable_creation.h"
-#include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {
 namespace {
@@ -23,15 +22,15 @@ distribute::DistributedDataset dataset_of(const ServerInput::Source& source,
 
 }  // namespace
 
-ServerInput::ServerInput(std::shared_ptr<ParameterServerCore> core, std::shared_ptr<LoopCall> call,
+ServerInput::ServerInput(std::shared_ptr<const StrategyCore> strategy,
+                         const distribute::InputContext& context, std::shared_ptr<LoopCall> call,
                          const LoopTable::InputKey& key, Source source)
-    : core_(std::move(core)),
+    : strategy_(std::move(strategy)),
       call_(std::move(call)),
       key_(key),
       source_(std::move(source)),
-      dataset_(dataset_of(source_, core_->input_context(0))) {
-  call_->table.set_input(*call_, key_,
-                         std::make_shared<ServedInput>(source_.make, core_->input_context(0)));
+      dataset_(dataset_of(source_, context)) {
+  call_->table.set_input(*call_, key_, std::make_shared<ServedInput>(source_.make, context));
 }
 
 ServerInput::~ServerInput() { call_->table.remove_input(*call_, key_); }

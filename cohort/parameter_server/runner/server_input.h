@@ -8,11 +8,10 @@
 
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/step/step_runner.h"
+#include "cohort/distribute/step/strategy_core.h"
 #include "cohort/parameter_server/runner/loop_table.h"
 
 namespace cohort::internal {
-
-class ParameterServerCore;
 
 // Thread safety: as StepInput; what a step has found: any thread.
 class ServerInput final : public StepInput {
@@ -20,8 +19,8 @@ class ServerInput final : public StepInput {
   struct Source {
     // In the calling task.
     WorkerInput::MakeDataset make;
-    // Whether the coordinator gives every step the number of its batch; else each worker reads what it
-    // has made to its end.
+    // Whether the coordinator gives every step the number of its batch; else each worker reads what
+    // it has made to its end.
     bool is_numbered = true;
     // Whether no worker's data end.
     bool is_endless = false;
@@ -32,8 +31,9 @@ class ServerInput final : public StepInput {
   };
 
   // Workers find it under the call's `key`.
-  ServerInput(std::shared_ptr<ParameterServerCore> core, std::shared_ptr<LoopCall> call,
-              const LoopTable::InputKey& key, Source source);
+  // `context`: that of worker 0.
+  ServerInput(std::shared_ptr<const StrategyCore> strategy, const distribute::InputContext& context,
+              std::shared_ptr<LoopCall> call, const LoopTable::InputKey& key, Source source);
   ~ServerInput() override;
 
   bool has_next() override;
@@ -43,7 +43,7 @@ class ServerInput final : public StepInput {
   bool knows_end() const override;
   Structure example() const override;
 
-  const ParameterServerCore& core() const { return *core_; }
+  const StrategyCore* strategy() const { return strategy_.get(); }
   const LoopTable::InputKey& key() const { return key_; }
   // For the next step.
   BatchPlace take();
@@ -57,7 +57,7 @@ class ServerInput final : public StepInput {
   // The position at the beginning of the pass.
   const std::string& start();
 
-  const std::shared_ptr<ParameterServerCore> core_;
+  const std::shared_ptr<const StrategyCore> strategy_;  // whose table `call_` uses
   const std::shared_ptr<LoopCall> call_;
   const LoopTable::InputKey key_;
   const Source source_;

@@ -7,19 +7,19 @@
 #include <utility>
 
 #include "cohort/cluster/server_core.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
 #include "cohort/core/text.h"
+#include "cohort/data/cardinality.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/graph/cardinality.h"
+#include "cohort/parameter_server/closures/served_task.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
-#include "cohort/parameter_server/leadership/early_failure.h"
-#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/runner/early_failure.h"
 #include "cohort/parameter_server/runner/loop_result.h"
-#include "cohort/parameter_server/served_task.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
@@ -32,8 +32,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Closures on a worker at a time. It runs them in the order of the data, so that a worker that is alone can
-// repeat a run to the bit.
+// Closures on a worker at a time. It runs them in the order of the data, so that a worker that is
+// alone can repeat a run to the bit.
 constexpr int kWindow = 2;
 // Closures that wait for each worker, so that it is never idle.
 constexpr int64_t kWaitingPerWorker = 2;
@@ -74,28 +74,31 @@ void check_arguments(const Structure& arguments) {
 
 }  // namespace
 
-Structure run_named_step(const std::shared_ptr<ParameterServerCore>& core,
+Structure run_named_step(const std::shared_ptr<StrategyCore>& strategy, ProgramLoops& loops,
                          const Structure& arguments) {
   check_arguments(arguments);
   const auto* numbers = arguments[0].tensor().data_ptr<int64_t>();
   const StringTensor& texts = arguments[1].strings();
-  if (core->role() != ClusterRole::kCoordinator && !core->has_own_server()) {
+  if (!loops.cluster.is_coordinator() && !loops.cluster.has_own_server()) {
     throw FailedPreconditionError(
         "the coordinator runs fit, evaluate or predict, but the program of this task calls "
         "Server::join(): let every task make the same calls, which serve by themselves");
   }
   const LoopTable::Found found =
-      core->loops().find(numbers[0], std::string(texts[0]), {numbers[1], numbers[2]},
-                         generation_of(core->session()), steady_clock::now() + kPatience);
+      loops.table.find(numbers[0], std::string(texts[0]), {numbers[1], numbers[2]},
+                       generation_of(loops.cluster.session()), steady_clock::now() + kPatience);
   const auto batch = found.input->of_task.get().take(
       {.pass = numbers[3], .number = numbers[4], .start = std::string(texts[1])});
   const auto has_batch = [](bool value) { return at::scalar_tensor(value, at::kBool); };
   if (!batch) return tuple(has_batch(false));
-  return tuple(has_batch(true), run_step(*core, found.step, *batch));
+  return tuple(has_batch(true), run_step(*strategy, found.step, *batch));
 }
 
-ServerRunner::ServerRunner(std::shared_ptr<ParameterServerCore> core)
-    : core_(std::move(core)), call_(core_->loops().open()), number_(call_->runners++) {}
+ServerRunner::ServerRunner(std::shared_ptr<StrategyCore> strategy, ProgramLoops& loops)
+    : strategy_(std::move(strategy)),
+      loops_(loops),
+      call_(loops_.table.open()),
+      number_(call_->runners++) {}
 
 ServerRunner::~ServerRunner() {
   if (call_->coordinator == nullptr) return;
@@ -110,13 +113,13 @@ ServerRunner::~ServerRunner() {
 }
 
 void ServerRunner::declare(const std::shared_ptr<const StepFunction>& step) {
-  core_->loops().declare(*call_, step);
+  loops_.table.declare(*call_, step);
 }
 
 Structure ServerRunner::run_loop(FunctionRef<Structure()> loop) {
   call_->has_run = true;
-  core_->set_left_alone(false);
-  switch (core_->role()) {
+  loops_.is_left_alone = false;
+  switch (loops_.cluster.role()) {
     case ClusterRole::kCoordinator:
       return lead(loop);
     case ClusterRole::kWorker:
@@ -133,9 +136,10 @@ Structure ServerRunner::run_loop(FunctionRef<Structure()> loop) {
 Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
   // What the loop reads are results of its steps, whatever scope of cached reads it runs in.
   const ScopedCachedReads current(nullptr);
-  // Within another loop, as a callback's: the other tasks, which have no callbacks, wait for that one.
+  // Within another loop, as a callback's: the other tasks, which have no callbacks, wait for that
+  // one.
   if (call_->is_led) return loop();
-  distribute::Coordination* others = core_->coordination();
+  distribute::Coordination* others = loops_.cluster.coordination();
   LoopResult result{.name = call_->name};
   call_->is_led = true;
   try {
@@ -145,9 +149,9 @@ Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
   }
   call_->is_led = false;
   if (others != nullptr) {
-    result.generation = core_->generation();
+    result.generation = loops_.cluster.generation();
     try {
-      core_->published().add(*others, call_->number, result);
+      loops_.published.add(*others, call_->number, result);
     } catch (const Error&) {
       if (result.error == nullptr) throw;
     }
@@ -158,29 +162,29 @@ Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
 
 Structure ServerRunner::follow() {
   const InterruptScope interrupts;  // the coordinator ends the loop; saves need this task
-  core_->loops().serve(*call_);
-  core_->set_failure_known(true);  // what ends this call was the coordinator's to say
-  distribute::Server& server = core_->own_server();
+  loops_.table.serve(*call_);
+  loops_.is_failure_known = true;  // what ends this call was the coordinator's to say
+  distribute::Server& server = loops_.cluster.own_server();
   LoopResult result = [&] {
     try {
-      return wait_for_result(server, call_->number, [this] { core_->loops().check_coordinator(); });
+      return wait_for_result(server, call_->number, [this] { loops_.table.check_coordinator(); });
     } catch (...) {
       leave(server.core().task());
       throw;
     }
   }();
   acknowledge(server.coordination(), server.core().task(), call_->number);
-  core_->loops().learn_generation(result.generation);
-  core_->set_left_alone(result.is_last);
+  loops_.table.learn_generation(result.generation);
+  loops_.is_left_alone = result.is_last;
   const bool failed_before = result.error != nullptr && result.name.empty();
   if (result.name != call_->name && !failed_before) {
-    core_->set_failure_known(false);
+    loops_.is_failure_known = false;
     throw FailedPreconditionError(str("call ", call_->number, " of the coordinator was ",
                                       quoted(result.name), ", but here it is ", quoted(call_->name),
                                       ": every task must make the same calls in the same order"));
   }
   if (result.error != nullptr) std::rethrow_exception(result.error);
-  core_->set_failure_known(false);
+  loops_.is_failure_known = false;
   if (result.is_left_out) {
     log_warning("what ", quoted(call_->name), " returned is too large to be kept for other tasks: ",
                 "in this one it returns nothing");
@@ -188,14 +192,11 @@ Structure ServerRunner::follow() {
   return result.value;
 }
 
-// An error of this task alone: the call goes on, and its steps on other workers. What still runs here uses what
-// ends with the program.
+// An error of this task alone: the call goes on, and its steps on other workers. What still runs
+// here uses what ends with the program.
 void ServerRunner::leave(const TaskId& self) {
-  core_->loops().give_up(*call_);
-  ServedTask* task = nullptr;
-  with_server(core_->cluster(), self,
-              [&](ServerCore& server) { task = server.kept<ServedTask>(); });
-  if (task == nullptr || task->wait_until_idle(steady_clock::now() + kMostToLeave)) return;
+  loops_.table.give_up(*call_);
+  if (wait_until_idle(loops_.cluster.spec(), self, steady_clock::now() + kMostToLeave)) return;
   log_warning("this task ends while a step of ", quoted(call_->name), " still runs in it, after ",
               kMostToLeave.count(), " s");
 }
@@ -203,7 +204,7 @@ void ServerRunner::leave(const TaskId& self) {
 void ServerRunner::fail(const std::exception_ptr& error) noexcept {
   if (call_->has_run) return;
   try {
-    switch (core_->role()) {
+    switch (loops_.cluster.role()) {
       case ClusterRole::kCoordinator:
         return tell(error);
       case ClusterRole::kWorker:
@@ -218,45 +219,48 @@ void ServerRunner::fail(const std::exception_ptr& error) noexcept {
 }
 
 void ServerRunner::tell(const std::exception_ptr& error) {
-  distribute::Coordination* others = core_->coordination();
+  distribute::Coordination* others = loops_.cluster.coordination();
   if (others == nullptr) return;
-  core_->published().add(
-      *others, call_->number,
-      {.name = call_->name, .generation = core_->generation(), .value = {}, .error = error});
+  loops_.published.add(*others, call_->number,
+                       {.name = call_->name,
+                        .generation = loops_.cluster.generation(),
+                        .value = {},
+                        .error = error});
 }
 
-// The coordinator, which runs the same program, may wait for this task before it comes to the error.
+// The coordinator, which runs the same program, may wait for this task before it comes to the
+// error.
 void ServerRunner::meet_coordinator(const std::exception_ptr& error) {
   log_warning(record_error(error).message,
               " (this task ends when the coordinator has come to the same place, or in ",
               kMostToMeet.count(), " s)");
-  core_->set_left_alone(true);
-  core_->loops().give_up(*call_);
-  distribute::Server& server = core_->own_server();
+  loops_.is_left_alone = true;
+  loops_.table.give_up(*call_);
+  distribute::Server& server = loops_.cluster.own_server();
   tell_failure(server, error);
-  core_->set_failure_known(true);
+  loops_.is_failure_known = true;
   const LoopResult result = wait_for_result(
       server, call_->number, [] {}, steady_clock::now() + kMostToMeet);
-  core_->set_left_alone(result.is_last);
+  loops_.is_left_alone = result.is_last;
   tell_failure_again(server, error);
   acknowledge(server.coordination(), server.core().task(), call_->number);
 }
 
 CoordinatorCore& ServerRunner::coordinator() {
-  if (call_->coordinator == nullptr) call_->coordinator = core_->coordinator();
+  if (call_->coordinator == nullptr) call_->coordinator = loops_.leader.coordinator();
   if (call_->coordinator == nullptr) {
     distribute::coordinator::ClusterCoordinatorOptions options;
     options.window = kWindow;
     options.closure_timeout = kMostPerStep;
-    call_->coordinator = std::make_shared<CoordinatorCore>(core_, options);
+    call_->coordinator = LeaderSide::make_coordinator({strategy_, &loops_.leader}, options);
     call_->owns_coordinator = true;
   }
-  core_->loops().serve(*call_);
+  loops_.table.serve(*call_);
   return *call_->coordinator;
 }
 
 void ServerRunner::wait_for_room() {
-  const int workers = core_->num_workers();
+  const int workers = loops_.cluster.num_workers();
   const int64_t most = workers * (kWindow + kWaitingPerWorker);
   std::unique_lock lock(under_way_->mutex);
   const bool has_room = under_way_->changed.wait_for(
@@ -271,7 +275,7 @@ void ServerRunner::wait_for_room() {
 std::future<Structure> ServerRunner::schedule(const std::shared_ptr<const StepFunction>& step,
                                               const std::shared_ptr<StepInput>& input) {
   auto* own = dynamic_cast<ServerInput*>(input.get());
-  if (own == nullptr || &own->core() != core_.get()) {
+  if (own == nullptr || own->strategy() != strategy_.get()) {
     throw InvalidArgumentError(str("step ", quoted(step->name),
                                    " was scheduled on another strategy's input; make it with "
                                    "make_input() of this runner"));
@@ -329,14 +333,15 @@ std::shared_ptr<StepInput> ServerRunner::add_input(ServerInput::Source source) {
   size_t slot = 0;  // the first that no input has, so that an input made anew gets its old one
   while (slot < inputs_.size() && !inputs_[slot].expired()) ++slot;
   const LoopTable::InputKey key{number_, static_cast<int64_t>(slot)};
-  auto input = std::make_shared<ServerInput>(core_, call_, key, std::move(source));
+  auto input = std::make_shared<ServerInput>(strategy_, loops_.workers.input_context(0), call_, key,
+                                             std::move(source));
   inputs_.resize(std::max(inputs_.size(), slot + 1));
   inputs_[slot] = input;
   return input;
 }
 
 std::shared_ptr<StepInput> ServerRunner::make_input(const data::Dataset& dataset) {
-  const std::weak_ptr<ParameterServerCore> weak = core_;
+  const std::weak_ptr<StrategyCore> weak = strategy_;
   // A worker that was started again would have to read all that an endless dataset gave before.
   const bool is_endless = dataset.cardinality() == data::kInfiniteCardinality;
   const auto make = [weak, dataset, is_endless](const InputContext& context) {
@@ -349,7 +354,7 @@ std::shared_ptr<StepInput> ServerRunner::make_input(const data::Dataset& dataset
 
 std::shared_ptr<StepInput> ServerRunner::make_input(const DatasetFunction& fn,
                                                     const distribute::InputOptions& options) {
-  const std::weak_ptr<ParameterServerCore> weak = core_;
+  const std::weak_ptr<StrategyCore> weak = strategy_;
   const auto make = [weak, fn, options](const InputContext& context) {
     return Strategy(weak.lock())
         .distribute_datasets_from_function([&](const InputContext&) { return fn(context); },
@@ -359,7 +364,7 @@ std::shared_ptr<StepInput> ServerRunner::make_input(const DatasetFunction& fn,
 }
 
 std::shared_ptr<StepInput> ServerRunner::make_input(const DistributedDataset& dataset) {
-  if (dataset.core() != core_) {
+  if (dataset.core() != strategy_) {
     throw InvalidArgumentError(
         "a dataset that was distributed by another strategy was given to a model of a "
         "ParameterServerStrategy; distribute it with the strategy in whose scope the model was "

@@ -9,19 +9,21 @@
 
 #include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/runner/loop_table.h"
+#include "cohort/parameter_server/runner/program_loops.h"
 #include "cohort/parameter_server/runner/server_input.h"
 
 namespace cohort::internal {
 
-// The named function by which workers run steps, and what it does there: it takes the batch of the step
-// and returns (whether there was one, the result).
+// The named function by which workers run steps, and what it does there: it takes the batch of the
+// step and returns (whether there was one, the result).
 inline constexpr char kRunStep[] = "cohort/step";
-Structure run_named_step(const std::shared_ptr<ParameterServerCore>& core,
+Structure run_named_step(const std::shared_ptr<StrategyCore>& strategy, ProgramLoops& loops,
                          const Structure& arguments);
 
 class ServerRunner final : public StepRunner {
  public:
-  explicit ServerRunner(std::shared_ptr<ParameterServerCore> core);
+  // `loops`: a part of the strategy.
+  ServerRunner(std::shared_ptr<StrategyCore> strategy, ProgramLoops& loops);
   // Gives up what has not ended.
   ~ServerRunner() override;
 
@@ -54,7 +56,8 @@ class ServerRunner final : public StepRunner {
   void wait_for_room();
   std::shared_ptr<StepInput> add_input(ServerInput::Source source);
 
-  const std::shared_ptr<ParameterServerCore> core_;
+  const std::shared_ptr<StrategyCore> strategy_;
+  ProgramLoops& loops_;
   const std::shared_ptr<LoopCall> call_;
   const int64_t number_;                          // of the call's runners
   std::vector<std::weak_ptr<StepInput>> inputs_;  // by their slots

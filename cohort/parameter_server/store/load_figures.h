@@ -1,7 +1,7 @@
 // What people are shown of the load of a ps task: `cohort cluster status`, metrics and summaries.
 #pragma once
 
-#include "cohort/parameter_server/closures/named_figures.h"
+#include "cohort/parameter_server/store/named_figures.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {

@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
-
-#include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {
 
-// In the order in which updates lock theirs.
-class VariableStore::LockedTogether {
+// The mutexes are locked in the order in which updates lock theirs. One that is named twice is
+// locked once.
+class LockedTogether {
  public:
-  explicit LockedTogether(const std::vector<ShardPtr>& shards) {
-    std::vector<std::mutex*> mutexes;
-    for (const ShardPtr& shard : shards) mutexes.push_back(&shard->mutex);
+  explicit LockedTogether(std::vector<std::mutex*> mutexes) {
     std::sort(mutexes.begin(), mutexes.end(), std::less<>());
     mutexes.erase(std::unique(mutexes.begin(), mutexes.end()), mutexes.end());
     for (std::mutex* mutex : mutexes) locks_.emplace_back(*mutex);

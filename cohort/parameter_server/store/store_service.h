@@ -9,26 +9,22 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/program/task_id.h"
 #include "cohort/core/threads/thread_pool.h"
-#include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
-#include "cohort/parameter_server/served_task.h"
+#include "cohort/parameter_server/store/figure_reporter.h"
 #include "cohort/parameter_server/store/store_message.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {
 
-// Methods: "create", "read", "rows", "apply", "push_pull", "release", "load" (store_message.h); "keep", "write_kept",
-// "read_kept", "drop_kept", "read_parts", "send_part", "adopt_parts", "drop_parts" (kept_message.h). They run on threads of the service's own, for `self`, writing
-// files on one; small ones run where they arrive, if that is a thread for their caller alone. What changes
-// variables, or what is kept or read for them, must pass the fence.
-class StoreService final : public rpc::Service, public ServedTask {
+// Methods: "create", "read", "rows", "apply", "push_pull", "release", "load" (store_message.h);
+// "keep", "write_kept", "read_kept", "drop_kept", "read_parts", "send_part", "adopt_parts",
+// "drop_parts" (kept_message.h). They run on threads of the service's own, for `self`, writing
+// files on one; small ones run where they arrive, if that is a thread for their caller alone. What
+// changes variables, or what is kept or read for them, must pass the fence.
+class StoreService final : public rpc::Service {
  public:
   StoreService(const train::ClusterSpec& cluster, TaskId self, std::shared_ptr<VariableStore> store,
                std::shared_ptr<CoordinatorFence> fence);
-
-  // It knows values, and no strategy.
-  void add(const std::weak_ptr<ParameterServerCore>&) override {}
-  void drop_inputs_below(SessionId) override {}
 
   std::string_view name() const override { return "store"; }
   std::span<const rpc::MethodSpec> methods() const override;

@@ -8,8 +8,8 @@
 #include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
 #include "cohort/parameter_server/store/locked_shards.h"
+#include "cohort/parameter_server/store/row_ids.h"
 #include "cohort/parameter_server/store/shard_form.h"
-#include "cohort/parameter_server/variables/row_ids.h"
 #include "cohort/train/bundle/value_bytes.h"
 
 namespace cohort::internal {
@@ -106,7 +106,13 @@ VariableStore::ShardPtr VariableStore::find_if_there(const ShardKey& key) const 
 }
 
 VariableStore::ShardPtr VariableStore::find(const ShardKey& key) const {
-  if (ShardPtr shard = find_if_there(key)) return shard;
+  const std::shared_lock lock(mutex_);
+  return find_locked(key);
+}
+
+VariableStore::ShardPtr VariableStore::find_locked(const ShardKey& key) const {
+  const auto found = shards_.find(key);
+  if (found != shards_.end()) return found->second;
   throw NotFoundError(no_shard_text(key));
 }
 
@@ -120,10 +126,13 @@ VariableStore::Value VariableStore::value_of(const Shard& shard, int64_t known_v
 std::vector<VariableStore::Value> VariableStore::read_together(
     const std::vector<Wanted>& shards) const {
   std::vector<Value> values(shards.size(), Value{Value::kNone, Tensor()});
-  std::vector<ShardPtr> found, small;
+  std::vector<ShardPtr> found;
+  std::vector<std::mutex*> small;
   for (const Wanted& wanted : shards) {
     found.push_back(find_if_there(wanted.key));
-    if (found.back() != nullptr && found.back()->is_small) small.push_back(found.back());
+    if (found.back() != nullptr && found.back()->is_small) {
+      small.push_back(&found.back()->mutex);
+    }
   }
   // Shards that may be locked for long come first, while no other lock is held.
   for (size_t i = 0; i < shards.size(); ++i) {
@@ -131,7 +140,7 @@ std::vector<VariableStore::Value> VariableStore::read_together(
     const std::lock_guard lock(found[i]->mutex);
     values[i] = value_of(*found[i], shards[i].known_version);
   }
-  const LockedTogether locked(small);
+  const LockedTogether locked(std::move(small));
   for (size_t i = 0; i < shards.size(); ++i) {
     if (found[i] == nullptr || !found[i]->is_small) continue;
     values[i] = value_of(*found[i], shards[i].known_version);

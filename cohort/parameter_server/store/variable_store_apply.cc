@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <shared_mutex>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -54,45 +55,63 @@ void check_rows(const std::string& name, const char* what, const Tensor& indices
 
 }  // namespace
 
-// What an update reads and writes, locked: in one order whatever it names, so that two never wait for each other.
+// What an update reads and writes, locked: in one order whatever it names, so that two never wait
+// for each other.
 class VariableStore::LockedUpdate {
  public:
-  // Errors: NotFound, InvalidArgument (a shard that is named twice). The update has kMaxSlots at most.
-  LockedUpdate(const VariableStore& store, const UpdateShard& update)
-      : value(store.find(update.key)) {
-    std::array<std::mutex*, optim::kMaxSlots + 1> mutexes{&value->mutex};
+  // Errors: InvalidArgument (a shard that is named twice).
+  LockedUpdate(const UpdateShard& update, const Target& target) {
+    std::array<std::mutex*, optim::kMaxSlots + 1> mutexes{&target.shard->mutex};
     const size_t count = update.slots.size() + 1;
-    for (size_t i = 1; i < count; ++i) {
-      slots[i - 1] = store.find(update.slots[i - 1]);
-      mutexes[i] = &slots[i - 1]->mutex;
-    }
+    for (size_t i = 1; i < count; ++i) mutexes[i] = &target.slots[i - 1]->mutex;
     const auto end = mutexes.begin() + static_cast<std::ptrdiff_t>(count);
     std::sort(mutexes.begin(), end, std::less<>());
     if (std::adjacent_find(mutexes.begin(), end) != end) {
-      throw InvalidArgumentError(str("an update of '", value->name,
+      throw InvalidArgumentError(str("an update of '", target.shard->name,
                                      "' names a shard twice: a variable and its slots are "
                                      "different ones"));
     }
     for (size_t i = 0; i < count; ++i) locks_[i] = std::unique_lock(*mutexes[i]);
   }
 
-  ShardPtr value;
-  std::array<ShardPtr, optim::kMaxSlots> slots;
-
  private:
   std::array<std::unique_lock<std::mutex>, optim::kMaxSlots + 1> locks_;
 };
 
+VariableStore::Target VariableStore::target_of(const StoreOp& op) const {
+  Target target;
+  target.shard = find_locked(std::visit([](const auto& known) { return known.key; }, op));
+  const auto* update = std::get_if<UpdateShard>(&op);
+  if (update == nullptr) return target;
+  if (static_cast<int>(update->slots.size()) != update->rule->num_slots()) {
+    throw InvalidArgumentError(str("an update of '", target.shard->name, "' by ",
+                                   update->rule->name(), " names ", update->slots.size(),
+                                   " slots; it has ", update->rule->num_slots()));
+  }
+  for (size_t i = 0; i < update->slots.size(); ++i) target.slots[i] = find_locked(update->slots[i]);
+  return target;
+}
+
+std::vector<VariableStore::Target> VariableStore::targets_of(
+    const std::vector<StoreOp>& ops) const {
+  std::vector<Target> targets;
+  targets.reserve(ops.size());
+  const std::shared_lock lock(mutex_);
+  for (const StoreOp& op : ops) targets.push_back(target_of(op));
+  return targets;
+}
+
 bool VariableStore::apply(uint64_t token, const std::vector<StoreOp>& ops) {
-  for (const StoreOp& op : ops) check(op);
+  const std::vector<Target> targets = targets_of(ops);
+  for (size_t i = 0; i < ops.size(); ++i) check(ops[i], targets[i]);
   const std::optional<size_t> first = tokens_.begin(token);
   if (!first) return false;
   size_t next = *first;
   try {
     while (next < ops.size()) {
-      assign_together(ops, next);
+      assign_together(ops, targets, next);
       if (next == ops.size()) break;
-      run(ops[next]);
+      run(ops[next], targets[next]);
       ++next;
     }
   } catch (...) {
@@ -106,10 +125,10 @@ bool VariableStore::apply(uint64_t token, const std::vector<StoreOp>& ops) {
 
 void VariableStore::forget_tokens_below(uint64_t token) { tokens_.forget_below(token); }
 
-void VariableStore::check(const StoreOp& op) const {
+void VariableStore::check(const StoreOp& op, const Target& target) {
+  Shard* const shard = target.shard.get();
   std::visit(
       Overloads{[&](const AssignShard& assign) {
-                  const ShardPtr shard = find(assign.key);
                   const std::lock_guard lock(shard->mutex);
                   check_same_form(shard->name, "the value assigned", assign.operand, shard->value);
                   if (assign.op == AssignOp::kSub && assign.operand.scalar_type() == at::kBool) {
@@ -118,25 +137,19 @@ void VariableStore::check(const StoreOp& op) const {
                   }
                 },
                 [&](const ScatterShard& scatter) {
-                  const ShardPtr shard = find(scatter.key);
                   const std::lock_guard lock(shard->mutex);
                   check_rows(shard->name, scatter_name(scatter.op), scatter.indices, scatter.values,
                              shard->value, false);
                 },
-                [&](const UpdateShard& update) { check_update(update); }},
+                [&](const UpdateShard& update) { check_update(update, target); }},
       op);
 }
 
 // Also what the rule would refuse in the middle of the push.
-void VariableStore::check_update(const UpdateShard& update) const {
-  if (static_cast<int>(update.slots.size()) != update.rule->num_slots()) {
-    throw InvalidArgumentError(str("an update of '", find(update.key)->name, "' by ",
-                                   update.rule->name(), " names ", update.slots.size(),
-                                   " slots; it has ", update.rule->num_slots()));
-  }
-  const LockedUpdate locked(*this, update);
-  const Tensor& value = locked.value->value;
-  const std::string& name = locked.value->name;
+void VariableStore::check_update(const UpdateShard& update, const Target& target) {
+  const LockedUpdate locked(update, target);
+  const Tensor& value = target.shard->value;
+  const std::string& name = target.shard->name;
   if (value.scalar_type() != float32 && value.scalar_type() != float64) {
     throw InvalidArgumentError(str("an update of '", name, "', which is ", form_of(value), ", by ",
                                    update.rule->name(), ": it updates float32 and float64"));
@@ -147,7 +160,7 @@ void VariableStore::check_update(const UpdateShard& update) const {
     check_same_form(name, "the gradient", update.gradient, value);
   }
   for (size_t i = 0; i < update.slots.size(); ++i) {
-    check_same_form(name, "a slot", locked.slots[i]->value, value);
+    check_same_form(name, "a slot", target.slots[i]->value, value);
   }
   update.rule->prepare(update.learning_rate, update.iteration);
 }
@@ -187,48 +200,44 @@ void VariableStore::assign(const AssignShard& assignment, Shard& shard) {
   }
 }
 
-void VariableStore::assign_together(const std::vector<StoreOp>& ops, size_t& next) {
+void VariableStore::assign_together(const std::vector<StoreOp>& ops,
+                                    const std::vector<Target>& targets, size_t& next) {
   const at::NoGradGuard no_grad;
-  std::vector<ShardPtr> shards;
-  for (size_t i = next; i < ops.size(); ++i) {
-    const auto* assignment = std::get_if<AssignShard>(&ops[i]);
-    if (assignment == nullptr) break;
-    ShardPtr shard = find(assignment->key);
-    if (!shard->is_small) break;
-    shards.push_back(std::move(shard));
+  size_t end = next;
+  std::vector<std::mutex*> mutexes;
+  for (; end < ops.size(); ++end) {
+    Shard& shard = *targets[end].shard;
+    if (!std::holds_alternative<AssignShard>(ops[end]) || !shard.is_small) break;
+    mutexes.push_back(&shard.mutex);
   }
-  const LockedTogether locked(shards);
-  for (const ShardPtr& shard : shards) {
-    assign(std::get<AssignShard>(ops[next]), *shard);
-    ++next;
-  }
+  const LockedTogether locked(std::move(mutexes));
+  for (; next < end; ++next) assign(std::get<AssignShard>(ops[next]), *targets[next].shard);
 }
 
-void VariableStore::run(const StoreOp& op) {
+void VariableStore::run(const StoreOp& op, const Target& target) {
   const at::NoGradGuard no_grad;
+  Shard& shard = *target.shard;
   std::visit(Overloads{[&](const AssignShard& assignment) {
-                         const ShardPtr shard = find(assignment.key);
-                         const std::lock_guard lock(shard->mutex);
-                         assign(assignment, *shard);
+                         const std::lock_guard lock(shard.mutex);
+                         assign(assignment, shard);
                        },
                        [&](const ScatterShard& scatter) {
-                         const ShardPtr shard = find(scatter.key);
-                         const std::lock_guard lock(shard->mutex);
-                         scatter_rows(writable(*shard), scatter.op,
+                         const std::lock_guard lock(shard.mutex);
+                         scatter_rows(writable(shard), scatter.op,
                                       {.values = scatter.values, .indices = scatter.indices});
                        },
-                       [&](const UpdateShard& update) { run_update(update); }},
+                       [&](const UpdateShard& update) { run_update(update, target); }},
              op);
 }
 
-void VariableStore::run_update(const UpdateShard& update) {
-  const LockedUpdate locked(*this, update);
-  count_staleness(update, *locked.value);
+void VariableStore::run_update(const UpdateShard& update, const Target& target) {
+  const LockedUpdate locked(update, target);
+  count_staleness(update, *target.shard);
   std::array<void*, optim::kMaxSlots> pointers{};
   for (size_t i = 0; i < update.slots.size(); ++i) {
-    pointers[i] = writable(*locked.slots[i]).data_ptr();
+    pointers[i] = writable(*target.slots[i]).data_ptr();
   }
-  Tensor& value = writable(*locked.value);
+  Tensor& value = writable(*target.shard);
   const auto scalars = update.rule->prepare(update.learning_rate, update.iteration);
   apply_rule(*update.rule, scalars, value, pointers.data(), update.gradient, update.indices);
 }

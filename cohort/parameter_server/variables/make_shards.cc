@@ -12,7 +12,8 @@ void make_shards(const ServedVariable& variable, const distribute::VariableIniti
   const auto& restored = initializer.restored();
   if (restored != nullptr && restored->read_elsewhere(variable.shards_to_make())) return;
   const auto known = initializer.describe();
-  const auto& shards = variable.placed_shards();
+  const ShardLayout& layout = variable.layout();
+  const auto& shards = layout.shards;
   int64_t row_size = 1;
   for (size_t d = 1; d < variable.shape().size(); ++d) row_size *= variable.shape()[d];
   for (size_t i = 0; i < shards.size(); ++i) {
@@ -22,7 +23,7 @@ void make_shards(const ServedVariable& variable, const distribute::VariableIniti
       part.shape[0] = shards[i].rows.size();
     }
     const StoreClient::NewShard shard{
-        .place = shards[i].place, .name = variable.shard_name(i), .owner = shards[i].owner};
+        .place = shards[i].place, .name = layout.shard_name(i), .owner = shards[i].owner};
     if (known) {
       store.create(shard, KnownShard{.values = *known,
                                      .shape = part.shape,

@@ -10,7 +10,7 @@
 #include "cohort/core/structure/device.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/variables/colocation.h"
-#include "cohort/parameter_server/variables/shard_variable.h"
+#include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {
 
@@ -21,14 +21,14 @@ namespace {
 
 RowRange all_rows(const VariableSpec& spec) { return {0, spec.shape.empty() ? 1 : spec.shape[0]}; }
 
-std::vector<ServedVariable::Shard> beside(const ServedVariable& other, const VariableSpec& spec) {
-  const auto& others = other.placed_shards();
+std::vector<PlacedShard> beside(const ServedVariable& other, const VariableSpec& spec) {
+  const auto& others = other.layout().shards;
   if (colocation() == Colocation::kWhole) return {{{others[0].place.ps, {}}, all_rows(spec)}};
   if (other.shape() != at::IntArrayRef(spec.shape)) {
     return {{{others[0].place.ps, {}}, all_rows(spec), others[0].place.key}};
   }
-  std::vector<ServedVariable::Shard> shards;
-  for (const ServedVariable::Shard& one : others) {
+  std::vector<PlacedShard> shards;
+  for (const PlacedShard& one : others) {
     shards.push_back({{one.place.ps, {}}, one.rows, one.place.key});
   }
   return shards;
@@ -41,10 +41,6 @@ int64_t bytes_of(const VariableSpec& spec, const RowRange& rows) {
 }
 
 }  // namespace
-
-std::string device_of_ps(int ps) {
-  return str("/job:", kPs, "/replica:0/task:", ps, "/device:CPU:0");
-}
 
 Placement::Placement(int num_ps, VariablePlacement how,
                      distribute::partitioners::Partitioner partitioner)
@@ -73,9 +69,9 @@ int Placement::ps_of(const std::string& device, const std::string& variable) con
                                  " ps tasks: name one as \"/job:", kPs, "/task:0\""));
 }
 
-std::vector<ServedVariable::Shard> Placement::place(const VariableSpec& spec, int64_t id,
-                                                    std::optional<int> ps) {
-  std::vector<ServedVariable::Shard> shards;
+std::vector<PlacedShard> Placement::place(const VariableSpec& spec, int64_t id,
+                                          std::optional<int> ps) {
+  std::vector<PlacedShard> shards;
   if (const auto* shard = dynamic_cast<const ShardVariable*>(colocated_with())) {
     shards = {{{shard->ps(), {}}, all_rows(spec)}};
   } else if (const auto* other = dynamic_cast<const ServedVariable*>(colocated_with())) {
@@ -88,7 +84,7 @@ std::vector<ServedVariable::Shard> Placement::place(const VariableSpec& spec, in
       shards.push_back({{next(bytes_of(spec, rows), ps), {}}, rows});
     }
   } else {
-    for (const ServedVariable::Shard& shard : shards) {
+    for (const PlacedShard& shard : shards) {
       bytes_[static_cast<size_t>(shard.place.ps)] += bytes_of(spec, shard.rows);
     }
   }

@@ -1,4 +1,4 @@
-// On which ps tasks the shards of new variables go.
+// Decides on which ps tasks the shards of new variables go.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,10 @@
 
 #include "cohort/distribute/core/variable_spec.h"
 #include "cohort/parameter_server/variables/partitioner.h"
-#include "cohort/parameter_server/variables/served_variable.h"
+#include "cohort/parameter_server/variables/shard_layout.h"
 #include "cohort/parameter_server/variables/variable_placement.h"
 
 namespace cohort::internal {
-
-// "/job:ps/replica:0/task:1/device:CPU:0": where the variables of a ps task are.
-std::string device_of_ps(int ps);
 
 // Every task of a cluster has one and makes the same variables in the same order, so that all know
 // where each is.
@@ -25,12 +22,12 @@ class Placement {
   Placement(int num_ps, distribute::VariablePlacement how,
             distribute::partitioners::Partitioner partitioner);
 
-  // In the order of their rows. `id`: of the variable. Shards that are kept beside those of another variable, as slots
-  // are, have these as owners.
-  // `ps`: where to put all others; missing: one after another.
+  // Returns the shards in the order of their rows. `id`: of the variable. Shards that are kept
+  // beside those of another variable, as slots are, have these as owners. `ps`: where to put all
+  // others; missing: one after another.
   // Errors: those of shards_of.
-  std::vector<ServedVariable::Shard> place(const distribute::VariableSpec& spec, int64_t id,
-                                           std::optional<int> ps = std::nullopt);
+  std::vector<PlacedShard> place(const distribute::VariableSpec& spec, int64_t id,
+                                 std::optional<int> ps = std::nullopt);
   // The ps task that this device belongs to. `variable`: what is to be there. Errors:
   // InvalidArgument (it belongs to none).
   int ps_of(const std::string& device, const std::string& variable) const;

@@ -8,7 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/distribute/variables/variable_impl.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/testing_gate.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 

@@ -12,16 +12,17 @@
 
 namespace cohort::internal {
 
-// They are freed within a second of the end of what may use them still: the closures that were scheduled
-// and the steps that had begun before, and the programs of other tasks up to where the coordinator's has let go of them.
-// Many are told to a ps task in one message, for whose answer nobody waits.
+// They are freed within a second of the end of what may use them still: the closures that were
+// scheduled and the steps that had begun before, and the programs of other tasks up to where the
+// coordinator's has let go of them. Many are told to a ps task in one message, for whose answer
+// nobody waits.
 // Thread safety: any thread.
 class ReleasedShards : public std::enable_shared_from_this<ReleasedShards> {
  public:
   using Shards = std::vector<StoreClient::Release>;
 
-  // How far what the coordinator runs has come: numbers of closures, of its own steps, and of the calls of fit, evaluate and
-  // predict, in front of which each task's program has its own lines.
+  // How far what the coordinator runs has come: numbers of closures, of its own steps, and of the
+  // calls of fit, evaluate and predict, in front of which each task's program has its own lines.
   struct Progress {
     uint64_t closures = 0;
     uint64_t steps = 0;
@@ -29,7 +30,8 @@ class ReleasedShards : public std::enable_shared_from_this<ReleasedShards> {
   };
   // All but `begun` are called without a lock.
   struct Surroundings {
-    // All that may use what ends now has lower numbers. Called by add: it takes no lock that others may hold for long.
+    // All that may use what ends now has lower numbers. Called by add: it takes no lock that others
+    // may hold for long.
     std::function<Progress()> begun;
     std::function<Progress()> ended;  // all that has lower numbers has ended
     // See StoreClient::release.

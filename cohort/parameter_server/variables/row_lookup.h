@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cohort/core/structure/tensor.h"
-#include "cohort/parameter_server/variables/row_ids.h"
+#include "cohort/parameter_server/store/row_ids.h"
 
 namespace cohort::internal {
 

@@ -18,7 +18,7 @@
 #include "cohort/optim/adagrad.h"
 #include "cohort/optim/adam.h"
 #include "cohort/optim/sgd.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 
 namespace cohort::distribute {

@@ -17,7 +17,7 @@
 #include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/optim/sgd.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/variables/embedding_lookup.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"

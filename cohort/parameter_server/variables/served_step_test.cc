@@ -19,7 +19,7 @@
 #include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/optim/sgd.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/variables/cached_reads.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 

@@ -55,7 +55,7 @@ TEST_F(ServedVariableTest, APartOfAnotherFormIsRefusedByNameAndBothForms) {
   const auto& served = dynamic_cast<const internal::ServedVariable&>(v.impl());
   const std::vector<internal::VariableStore::Value> values = {{1, at::zeros({3, 2})},
                                                               {1, at::zeros({4, 2})}};
-  const std::string text = thrown<InvalidArgumentError>([&] { served.take(values); });
+  const std::string text = thrown<InvalidArgumentError>([&] { served.copies()->take(values); });
   EXPECT_THAT(text, HasSubstr("variable 'table/part_1' is float32 [2,2] in this task"));
   EXPECT_THAT(text, HasSubstr("/job:ps/task:1 has it as float32 [4,2]"));
   EXPECT_THAT(internal::no_shard_text({5, 0}, "wrong"), HasSubstr("of variable 'wrong'"));

@@ -1,19 +1,18 @@
-#include "cohort/parameter_server/variables/shard_variable.h"
-
+// A shard of a ServedVariable, as a variable.
 #include <ATen/ops/arange.h>
 
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/parameter_server/variables/placement.h"
+#include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {
 namespace {
 
 distribute::VariableSpec spec_of_shard(const ServedVariable& whole, size_t index) {
   distribute::VariableSpec spec = whole.spec();
-  spec.shape[0] = whole.placed_shards()[index].rows.size();
-  spec.options.name = whole.shard_name(index);
+  spec.shape[0] = whole.layout().shards[index].rows.size();
+  spec.options.name = whole.layout().shard_name(index);
   return spec;
 }
 

@@ -7,7 +7,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/distribute/variables/variable_impl.h"
-#include "cohort/parameter_server/variables/slicing.h"
 
 namespace cohort::distribute {
 
@@ -249,11 +248,6 @@ Tensor ShardedVariable::sparse_read(const Tensor& indices) const {
                                    "' takes indices [n], not ", internal::describe(indices)));
   }
   return rows(indices);
-}
-
-Tensor ShardedVariable::index(const std::vector<SliceItem>& items) const {
-  return internal::sliced(
-      impl_->shape, items, [this](const Tensor& ids) { return rows(ids); }, name());
 }
 
 std::shared_ptr<train::Trackable> ShardedVariable::trackable() const {

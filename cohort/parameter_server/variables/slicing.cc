@@ -1,5 +1,4 @@
-#include "cohort/parameter_server/variables/slicing.h"
-
+// Python's rules of slices, and how a ShardedVariable goes by them.
 #include <ATen/ops/arange.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/parameter_server/variables/sharded_variable.h"
 
 namespace cohort::internal {
 namespace {
@@ -117,8 +117,8 @@ Tensor masked(const std::vector<int64_t>& shape, const Tensor& mask,
   return some.reshape(flat).index_select(0, within.reshape({-1}).nonzero().flatten());
 }
 
-}  // namespace
-
+// `shape`: of the whole. `rows`: reads rows by their numbers, [n] of int64. `name`: for messages.
+// Errors: those of ShardedVariable::index.
 Tensor sliced(const std::vector<int64_t>& shape, const std::vector<SliceItem>& items,
               const std::function<Tensor(const Tensor& ids)>& rows, const std::string& name) {
   for (size_t i = 0; i < items.size(); ++i) {
@@ -172,4 +172,14 @@ Tensor sliced(const std::vector<int64_t>& shape, const std::vector<SliceItem>& i
   return result;
 }
 
+}  // namespace
 }  // namespace cohort::internal
+
+namespace cohort::distribute {
+
+Tensor ShardedVariable::index(const std::vector<SliceItem>& items) const {
+  return internal::sliced(
+      shape(), items, [this](const Tensor& ids) { return rows(ids); }, name());
+}
+
+}  // namespace cohort::distribute

@@ -31,7 +31,9 @@ class TwoShards {
     const auto scope = strategy_.scope();
     return Variable(at::arange(2 * rows, float32).reshape({rows, 2}), {.name = name});
   }
-  Load load(int ps) const { return strategy_.parameter_server_core()->store().load(ps); }
+  Load load(int ps) const {
+    return strategy_.parameter_server_core()->variables()->store().load(ps);
+  }
   // What reads since `before` have cost.
   std::pair<int64_t, int64_t> rows_and_values(int ps, const Load& before) const {
     const Load now = load(ps);

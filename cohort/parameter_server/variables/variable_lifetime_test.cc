@@ -13,7 +13,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_time_limit.h"
-#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
@@ -34,7 +34,7 @@ class VariableLifetimeTest : public ::testing::Test {
     return Variable(at::zeros({rows, 8}), {.name = "v", .aggregation = VariableAggregation::SUM});
   }
   int64_t bytes() const {
-    const auto& store = strategy_->parameter_server_core()->store();
+    const auto& store = strategy_->parameter_server_core()->variables()->store();
     return store.load(0).bytes + store.load(1).bytes;
   }
   // Whether the ps tasks come to have so many.
@@ -101,9 +101,9 @@ TEST_F(VariableLifetimeTest, AWorkersStepsGoOnWithoutWhatTheCoordinatorHasLetGo)
   const auto& served = dynamic_cast<internal::ServedVariable&>(gone.impl());
   internal::ReleasedShards::Shards shards;
   for (size_t i = 0; i < 2; ++i) {
-    shards.push_back({served.placed_shards()[i].place, served.shard_name(i)});
+    shards.push_back({served.layout().shards[i].place, served.layout().shard_name(i)});
   }
-  core->release(shards);
+  core->variables()->release(shards);
   ASSERT_TRUE(come_to_have(kBytes));
   for (int i = 0; i < 3; ++i) coordinator.schedule(one);
   coordinator.join();

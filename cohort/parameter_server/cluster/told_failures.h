@@ -1,0 +1,40 @@
+// What the tasks of a cluster have told their coordinator of their own failures.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "cohort/core/program/task_id.h"
+
+namespace cohort::internal {
+
+// The phase (ErrorDetail) of an error by which a task says that its program has failed; its peer is
+// the task.
+inline constexpr char kProgramFailed[] = "program failed";
+
+// Thread safety: any thread.
+class ToldFailures {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Other errors are passed over.
+  void note(const std::exception_ptr& error);
+  // The first, where it was told at least so long ago; else null.
+  std::exception_ptr first_older_than(Clock::duration age) const;
+  // What this task has said last, which is waited for until the deadline; empty: nothing.
+  std::string of(const TaskId& task, Clock::time_point deadline = {}) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  // Guarded by mutex_, as is what follows.
+  std::exception_ptr first_;
+  Clock::time_point told_;
+  std::map<std::string, std::string> last_;  // by task
+};
+
+}  // namespace cohort::internal
