@@ -6,7 +6,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/core/threads/bounded_wait.h"
-#include "cohort/distribute/strategies/strategy_devices.h"
+#include "cohort/distribute/core/strategy_devices.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/early_failure.h"
 #include "cohort/parameter_server/variables/closure_context.h"

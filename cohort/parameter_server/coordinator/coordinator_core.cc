@@ -8,7 +8,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/variables/closure_context.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 

@@ -13,7 +13,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
 #include "cohort/core/text.h"
-#include "cohort/data/cardinality.h"
+#include "cohort/data/graph/cardinality.h"
 #include "cohort/data/dataset.h"
 #include "cohort/parameter_server/closures/served_task.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"

@@ -13,7 +13,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_updates.h"
-#include "cohort/distribute/values/reduction_to_one_device.h"
+#include "cohort/distribute/reduce/reduction_to_one_device.h"
 #include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 

@@ -9,8 +9,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 #include "cohort/parameter_server/variables/row_lookup.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/distribute/strategies/replica_context.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/write_together.h"
 #include "cohort/parameter_server/variables/kept_parts.h"

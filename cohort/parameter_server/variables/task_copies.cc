@@ -10,7 +10,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/parameter_server/variables/row_lookup.h"
 
 namespace cohort::internal {

@@ -8,7 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/core/replica.h"
 #include "cohort/parameter_server/variables/row_lookup.h"
 #include "cohort/parameter_server/variables/task_copies.h"
 

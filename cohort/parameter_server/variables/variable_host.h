@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/core/program/per_task.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/parameter_server/cluster/ps_cluster.h"
 #include "cohort/parameter_server/variables/released_shards.h"
 #include "cohort/parameter_server/variables/task_step.h"
