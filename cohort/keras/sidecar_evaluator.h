@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
-#include "cohort/keras/model.h"
-#include "cohort/keras/training/data.h"
-#include "cohort/keras/training/logs.h"
+#include "cohort/keras/model/callback.h"
+#include "cohort/keras/model/data.h"
+#include "cohort/keras/model/logs.h"
+#include "cohort/keras/model/model.h"
 
 namespace cohort::train {
 class Checkpoint;

@@ -25,7 +25,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/structure_call.h"
-#include "cohort/keras/sequential.h"
+#include "cohort/keras/model/sequential.h"
 
 namespace cohort {
 namespace internal {

@@ -8,8 +8,8 @@
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/values/all_reduce_ops.h"
 #include "cohort/distribute/values/reduction_to_one_device.h"
+#include "cohort/keras/base/zip.h"
 #include "cohort/keras/testing_training.h"
-#include "cohort/keras/zip.h"
 
 namespace cohort::keras {
 namespace {

@@ -9,7 +9,7 @@
 #include "cohort/distribute/step/strategy_core.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/keras/callbacks/backup_removal.h"
-#include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/training.h"

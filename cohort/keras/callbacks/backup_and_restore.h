@@ -10,8 +10,8 @@
 #include <string>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/save_freq.h"
+#include "cohort/keras/model/callback.h"
 #include "cohort/train/checkpoint_manager.h"
 
 namespace cohort::internal {

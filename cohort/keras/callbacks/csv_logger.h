@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort {
 namespace internal {

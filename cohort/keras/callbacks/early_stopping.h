@@ -10,8 +10,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/monitor.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort::keras::callbacks {
 

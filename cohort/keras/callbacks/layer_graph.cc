@@ -6,7 +6,7 @@
 #include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/saving/config_json.h"
+#include "cohort/keras/base/config_json.h"
 
 namespace cohort::internal {
 namespace {

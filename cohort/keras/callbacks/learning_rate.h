@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/monitor.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort::keras::callbacks {
 

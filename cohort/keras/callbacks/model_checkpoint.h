@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/monitor.h"
 #include "cohort/keras/callbacks/save_freq.h"
+#include "cohort/keras/model/callback.h"
 #include "cohort/train/checkpoint.h"
 
 namespace cohort::internal {

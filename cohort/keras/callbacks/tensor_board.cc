@@ -10,7 +10,7 @@
 #include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/layer_graph.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 #include "cohort/train/summary/summary.h"
 
 namespace cohort::keras::callbacks {

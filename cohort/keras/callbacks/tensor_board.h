@@ -12,7 +12,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 #include "cohort/train/summary/summary_writer.h"
 
 namespace cohort::keras::callbacks {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort::keras::callbacks {
 

@@ -16,9 +16,9 @@
 
 #include "cohort/distribute/step/context.h"
 #include "cohort/distribute/step/replica_context.h"
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 #include "cohort/ops/batch_norm.h"
 #include "cohort/ops/gradient_tape.h"
 

@@ -5,10 +5,10 @@
 
 #include <utility>
 
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/window.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/conv_fields.h"
-#include "cohort/keras/layers/window.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/plan/operation.h"
 
 namespace cohort::keras::layers {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/layers/base/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/ops/kinks.h"
 
 namespace cohort::keras::layers {

@@ -11,9 +11,9 @@
 
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/step/context.h"
-#include "cohort/keras/backend.h"
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::layers {

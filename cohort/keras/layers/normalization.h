@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/base/layer_handle.h"
 #include "cohort/keras/layers/lookup/adapt_options.h"
 
 namespace cohort {

@@ -11,9 +11,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/keras/backend.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/weighting.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/ops/class_rows.h"
 #include "cohort/ops/kinks.h"
 

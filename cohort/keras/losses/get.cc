@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/losses/losses.h"
-#include "cohort/keras/named.h"
 
 namespace cohort {
 namespace internal {

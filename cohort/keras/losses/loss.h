@@ -15,7 +15,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/keras/config.h"
+#include "cohort/keras/base/config.h"
 
 namespace cohort::keras::losses {
 

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "cohort/core/error.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
 #include "cohort/keras/losses/matched_loss.h"
 #include "cohort/ops/kinks.h"
 

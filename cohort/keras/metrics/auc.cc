@@ -10,11 +10,11 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/config_json.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/saving/config_json.h"
-#include "cohort/keras/weighting.h"
 
 namespace cohort {
 namespace internal {

@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "cohort/core/error.h"
-#include "cohort/keras/weighting.h"
+#include "cohort/keras/base/weighting.h"
 
 namespace cohort::internal {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/losses/losses.h"
 #include "cohort/keras/metrics/metrics.h"
-#include "cohort/keras/named.h"
 
 namespace cohort {
 namespace internal {

@@ -9,10 +9,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/config_json.h"
 #include "cohort/keras/losses/crossentropy.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/saving/config_json.h"
 
 namespace cohort {
 namespace internal {

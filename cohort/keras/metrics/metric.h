@@ -20,8 +20,8 @@
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/keras/config.h"
-#include "cohort/keras/list.h"
+#include "cohort/keras/base/config.h"
+#include "cohort/keras/base/list.h"
 #include "cohort/keras/metrics/metric_result.h"
 
 namespace cohort {

@@ -20,10 +20,10 @@
 #include "cohort/distribute/variables/read_together.h"
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/distribute/variables/variable_impl.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/config_json.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/metric.h"
-#include "cohort/keras/saving/config_json.h"
-#include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/small_sums.h"
 

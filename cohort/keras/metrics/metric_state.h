@@ -11,7 +11,7 @@
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/step/build_once.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/keras/config.h"
+#include "cohort/keras/base/config.h"
 #include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {

@@ -1,7 +1,7 @@
 #include "cohort/keras/optimizers/optimizer.h"
 
+#include "cohort/keras/base/config_json.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
-#include "cohort/keras/saving/config_json.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::optimizers {

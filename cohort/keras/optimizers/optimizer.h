@@ -18,9 +18,9 @@
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/keras/config.h"
-#include "cohort/keras/list.h"
-#include "cohort/keras/zip.h"
+#include "cohort/keras/base/config.h"
+#include "cohort/keras/base/list.h"
+#include "cohort/keras/base/zip.h"
 #include "cohort/optim/schedule.h"
 #include "cohort/optim/update_rule.h"
 

@@ -6,7 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/named.h"
+#include "cohort/keras/base/named.h"
 
 namespace cohort::internal {
 namespace {

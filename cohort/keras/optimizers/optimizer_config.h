@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cohort/keras/named.h"
+#include "cohort/keras/base/fields.h"
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/optimizers/optimizers.h"
-#include "cohort/keras/saving/fields.h"
 #include "cohort/optim/rule_fields.h"
 
 namespace cohort::internal {

@@ -18,8 +18,8 @@
 #include "cohort/distribute/variables/colocation.h"
 #include "cohort/distribute/variables/local_variable.h"
 #include "cohort/distribute/variables/variable_creation.h"
-#include "cohort/keras/backend.h"
-#include "cohort/keras/zip.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/zip.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/optim/transformed.h"
 

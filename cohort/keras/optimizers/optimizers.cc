@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cohort/keras/named.h"
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/optimizers/optimizer_config.h"
 #include "cohort/optim/adadelta.h"
 #include "cohort/optim/adagrad.h"

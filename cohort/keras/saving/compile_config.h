@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "cohort/keras/base/config_json.h"
 #include "cohort/keras/losses/loss.h"
-#include "cohort/keras/saving/config_json.h"
-#include "cohort/keras/training/compile_options.h"
+#include "cohort/keras/model/compile_options.h"
 #include "cohort/keras/training/compiled_model.h"
 
 namespace cohort::internal {

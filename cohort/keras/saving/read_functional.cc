@@ -5,7 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/saving/graph_config.h"
+#include "cohort/keras/model/model_config.h"
 
 namespace cohort::internal {
 namespace {

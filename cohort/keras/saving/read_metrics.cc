@@ -4,11 +4,11 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/fields.h"
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/metrics/get.h"
 #include "cohort/keras/metrics/metrics.h"
-#include "cohort/keras/named.h"
 #include "cohort/keras/saving/compile_config.h"
-#include "cohort/keras/saving/fields.h"
 
 namespace cohort::internal {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/keras/models.h"
+#include "cohort/keras/saving/models.h"
 #include "cohort/train/checkpoint.h"
 
 namespace cohort::internal {

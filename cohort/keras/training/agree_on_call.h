@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cohort/distribute/step/strategy_core.h"
-#include "cohort/keras/training/fit_options.h"
+#include "cohort/keras/model/fit_options.h"
 
 namespace cohort::internal {
 

@@ -13,8 +13,8 @@
 #include "cohort/keras/losses/loss.h"
 #include "cohort/keras/metrics/metric.h"
 #include "cohort/keras/metrics/reported_metrics.h"
-#include "cohort/keras/training/compile_options.h"
-#include "cohort/keras/training/data.h"
+#include "cohort/keras/model/compile_options.h"
+#include "cohort/keras/model/data.h"
 
 namespace cohort::internal {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 #include "cohort/keras/training/step_loop.h"
 
 namespace cohort::internal {

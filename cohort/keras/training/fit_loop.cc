@@ -11,13 +11,13 @@
 #include "cohort/core/error_context.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/distribute/step/strategy_core.h"
-#include "cohort/keras/callbacks/log_check.h"
-#include "cohort/keras/callbacks/progbar_logger.h"
-#include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
 #include "cohort/keras/training/agree_on_call.h"
 #include "cohort/keras/training/kept_metrics.h"
+#include "cohort/keras/training/log_check.h"
 #include "cohort/keras/training/loop_form.h"
+#include "cohort/keras/training/progbar_logger.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {

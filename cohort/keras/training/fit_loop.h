@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 #include "cohort/keras/training/evaluation.h"
 #include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/step_loop.h"

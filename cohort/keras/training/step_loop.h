@@ -14,7 +14,7 @@
 
 #include "cohort/distribute/step/context.h"
 #include "cohort/distribute/step/step_runner.h"
-#include "cohort/keras/training/data_source.h"
+#include "cohort/keras/model/data_source.h"
 #include "cohort/keras/training/training.h"
 
 namespace cohort::internal {

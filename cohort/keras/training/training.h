@@ -10,7 +10,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/distribute/step/step_runner.h"
 #include "cohort/keras/metrics/reported_metrics.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 #include "cohort/keras/training/compiled_model.h"
 #include "cohort/keras/training/training_turn.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cohort/data/dataset.h"
-#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/base/layer_handle.h"
 #include "cohort/keras/layers/lookup/adapt_options.h"
 #include "cohort/keras/layers/lookup/categorical_encoding.h"
 #include "cohort/keras/layers/lookup/lookup_state.h"

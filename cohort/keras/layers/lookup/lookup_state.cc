@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cohort/keras/layers/layer.h"
+#include "cohort/keras/layers/base/layer.h"
 
 namespace cohort::internal {
 namespace {

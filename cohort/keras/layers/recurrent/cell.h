@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/keras/layers/kept_elements.h"
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/layers/recurrent.h"
-#include "cohort/keras/replica_tensors.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/replica_tensors.h"
+#include "cohort/keras/layers/base/kept_elements.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
+#include "cohort/keras/layers/recurrent/recurrent.h"
 
 namespace cohort::keras::layers {
 
