@@ -1,11 +1,11 @@
-// What the update rules share: the loop over a slice, and checks of what they are given.
+// What the formulas of update rules share: the loop over a slice, and the numbers of a step.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "cohort/core/cpu/vector_clones.h"
-#include "cohort/core/error.h"
+#include "cohort/optim/checks.h"
 #include "cohort/optim/rule_fields.h"
 #include "cohort/optim/update_rule.h"
 
@@ -38,20 +38,6 @@ COHORT_VECTOR_CLONES void for_each_element(const optim::Slice& slice, const Form
     T* __restrict b = slot(1);
     T* __restrict c = slot(2);
     for (int64_t i = 0; i < size; ++i) formula(param[i], a[i], b[i], c[i], gradient[i]);
-  }
-}
-
-// Calls function(float{}) or function(double{}).
-// Errors: InvalidArgument (another dtype; names `rule`).
-template <class Function>
-void dispatch_floating(const std::string& rule, DType dtype, const Function& function) {
-  if (dtype == float32) {
-    function(float{});
-  } else if (dtype == float64) {
-    function(double{});
-  } else {
-    throw InvalidArgumentError(
-        str(rule, " updates float32 and float64 variables, but got one of ", dtype_name(dtype)));
   }
 }
 
@@ -88,21 +74,6 @@ optim::RuleConfig config_of(const std::string& rule, const Options& options) {
   return config;
 }
 
-// A hyper-parameter and the values it may take.
-struct HyperParameter {
-  std::string_view name;  // "AdamOptions.beta_1"
-  double value = 0;
-  double max = 1;  // the least is 0
-  bool max_excluded = false;
-};
-// Errors: InvalidArgument (outside of its range, not a number).
-void check(const HyperParameter& parameter);
-// A hyper-parameter that may be any finite number from 0. Errors: InvalidArgument.
-void check_not_negative(std::string_view name, double value);
-// Any finite number above 0. Errors: InvalidArgument.
-void check_positive(std::string_view name, double value);
-// The arguments of UpdateRule::prepare. Errors: InvalidArgument.
-void check_step(double learning_rate, int64_t iteration);
 // What prepare returns for rules whose steps are as long as the learning rate says. Errors:
 // InvalidArgument.
 optim::StepScalars plain_step(double learning_rate, int64_t iteration);
