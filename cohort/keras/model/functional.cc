@@ -156,7 +156,7 @@ class FunctionalImpl final : public Model {
     }
   }
 
-  // As Keras: a second output of a layer gets a number.
+  // A second output of a layer gets a number, as in Keras.
   std::vector<std::string> output_names(size_t) const override {
     std::vector<std::string> names;
     std::map<std::string, int> further;

@@ -2,7 +2,6 @@
 
 #include "cohort/core/text.h"
 #include "cohort/keras/layers/base/layer_state.h"
-#include "cohort/keras/layers/lookup/lookup_state.h"
 
 namespace cohort {
 namespace internal {

@@ -90,6 +90,7 @@ class COHORT_API Model : public layers::Layer {
 
  private:
   friend class internal::Training;
+  const char* keras_module() const final { return "keras"; }
   virtual internal::SummaryTable summary_table() const;
 
   std::shared_ptr<internal::Training> training_;  // made when it is first needed

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/layers/base/shared_layers.h"
+#include "cohort/keras/layers/base/serialized_layer.h"
 #include "cohort/keras/model/graph_calls.h"
 
 namespace cohort::internal {
@@ -16,59 +15,6 @@ using keras::SymbolicStructure;
 using keras::SymbolicTensor;
 using keras::layers::Layer;
 using keras::layers::LayerHandle;
-
-// Keras's module of a class: where its from_config looks for it.
-std::string_view module_of(const Layer& layer) {
-  return dynamic_cast<const keras::Model*>(&layer) != nullptr ? "keras" : "keras.layers";
-}
-
-// As Keras calls it.
-std::string saved_class_name(const Layer& layer) {
-  return input_layer_spec(layer) != nullptr ? "InputLayer" : layer.class_name();
-}
-
-// Keras does not write of an InputLayer whether it is trainable, and refuses to read it; of a Sequential it
-// neither writes nor reads it.
-bool writes_trainable(const Layer& layer) {
-  if (input_layer_spec(layer) != nullptr) return false;
-  return !layer.trainable() || layer.class_name() != "Sequential";
-}
-
-// Models of layers leave it to those.
-bool writes_dtype(const Layer& layer) {
-  return layer.class_name() != "Sequential" && layer.class_name() != "Functional";
-}
-
-// Errors: InvalidArgument (there is something else under these names).
-void add_what_all_layers_have(const Layer& layer, keras::Config& config) {
-  const std::string& name = layer.name();
-  const Json given = json_of(config).value("name", Json(nullptr));
-  if (!given.is_null() && given != "" && given != name) {
-    throw InvalidArgumentError(
-        str("its get_config has ", shown_json(given),
-            " under \"name\", where a configuration has the name of the layer, ", quoted(name),
-            "; use another key"));
-  }
-  const Json trainable = json_of(config).value("trainable", Json(nullptr));
-  if (!trainable.is_null() && !trainable.is_boolean()) {
-    throw InvalidArgumentError(
-        str("its get_config has ", shown_json(trainable),
-            " under \"trainable\", where a configuration has whether the layer "
-            "is trainable; use another key"));
-  }
-  const std::string dtype = dtype_name(layer.dtype());
-  const Json dtype_given = json_of(config).value("dtype", Json(nullptr));
-  // That of an InputLayer or a lookup layer is not its weights'.
-  if (!dtype_given.is_null() && dtype_given != dtype && !is_keras_class(saved_class_name(layer))) {
-    throw InvalidArgumentError(
-        str("its get_config has ", shown_json(dtype_given),
-            " under \"dtype\", where a configuration has the dtype of the layer's weights, ",
-            quoted(dtype), "; use another key"));
-  }
-  config.set("name", name);
-  if (dtype_given.is_null() && writes_dtype(layer)) config.set("dtype", dtype);
-  if (writes_trainable(layer)) config.set("trainable", layer.trainable());
-}
 
 // In the form of `spec`, one JSON value a leaf.
 Json pack_json(const StructureSpec& spec, const std::vector<Json>& leaves, size_t& next) {
@@ -160,39 +106,6 @@ class FunctionalWriter {
 };
 
 }  // namespace
-
-std::optional<keras::Config> whole_config(const Layer& layer) {
-  std::optional<SharedLayers> shared;
-  if (SharedLayers::current() == nullptr) shared.emplace(layer);
-  try {
-    std::optional<keras::Config> config = layer.get_config();
-    if (config) add_what_all_layers_have(layer, *config);
-    return config;
-  } catch (...) {
-    rethrow_with_context(layer_place(layer.name(), layer.class_name()));
-  }
-}
-
-Json serialized_layer(const Layer& layer) {
-  const std::optional<keras::Config> config = whole_config(layer);
-  if (!config) {
-    throw UnimplementedError(
-        str(layer_place(layer.name(), layer.class_name()),
-            " has no configuration, so that no file can say how it is made; override get_config "
-            "and give load_model its class as one of .custom_objects, or save the weights alone "
-            "(save_weights)"));
-  }
-  const std::string class_name = saved_class_name(layer);
-  Json json = json_of(serialized(module_of(layer), class_name, json_of(*config)));
-  if (!is_keras_class(class_name)) {  // which Keras finds among its custom objects
-    json["module"] = nullptr;
-    json["registered_name"] = class_name;
-  }
-  if (const SharedLayers* shared = SharedLayers::current()) {
-    if (const auto number = shared->number_of(layer)) json["shared_object_id"] = *number;
-  }
-  return json;
-}
 
 size_t hidden_nodes(const Json& serialized_layer) {
   const auto config = serialized_layer.find("config");

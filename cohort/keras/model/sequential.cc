@@ -48,7 +48,7 @@ class SequentialImpl final : public Model {
     if (!outputs_.empty()) outputs_.pop_back();
   }
 
-  // Where the input is known: marks the model itself as built.
+  // Marks the model itself as built where the input is known.
   void build_from_input(const LayerHandle& self) {
     if (!outputs_.empty() && !children().empty() && !built()) {
       internal::infer_outputs(self, outputs_[0].spec(), {});
@@ -93,7 +93,7 @@ class SequentialImpl final : public Model {
     return internal::Segments(layers);
   }
 
-  // With the batch size left open.
+  // The spec with the batch size left open.
   static StructureSpec of_any_batch(const Structure& inputs) {
     return StructureSpec::of(inputs).map([](const TensorSpec& spec) {
       if (!spec.shape() || spec.shape()->empty()) return spec;
@@ -104,11 +104,11 @@ class SequentialImpl final : public Model {
     });
   }
 
-  // That of the first call.
+  // The spec of the first call.
   internal::Lazy<StructureSpec> first_input_;
   std::unique_ptr<internal::Lazy<internal::Segments>> segments_ =
       std::make_unique<internal::Lazy<internal::Segments>>();
-  // With a known input: it, and the output of each layer.
+  // The input, if it is known, and the output of each layer.
   std::vector<SymbolicTensor> outputs_;
 };
 

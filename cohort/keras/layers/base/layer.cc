@@ -21,7 +21,6 @@
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
-#include "cohort/keras/layers/base/layer_handle.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/ops/gradient_tape.h"
@@ -190,23 +189,6 @@ void Layer::track(std::string name, const Variable& variable,
 
 void Layer::track(std::string name, Layer& member) {
   state_->track_child({std::move(name), &member, nullptr});
-}
-
-void Layer::track(std::string name, const LayerHandle& layer) {
-  state_->track_child({std::move(name), layer.get(), layer.pointer()});
-}
-
-void Layer::track(const std::string& name, const std::vector<LayerHandle>& layers) {
-  state_->check_name_is_free(name);
-  train::TrackableList& list =
-      *state_->lists.emplace_back(std::make_unique<train::TrackableList>());
-  state_->named_children.push_back({name, &list});
-  for (const LayerHandle& layer : layers) {
-    state_->children.push_back({str(name, "/", list.size()), layer.get(), layer.pointer()});
-    state_->adopt(*layer.get());
-    list.add(*layer.get());
-  }
-  child_appeared(name, list);
 }
 
 void Layer::pop_child() {

@@ -48,8 +48,8 @@ using Shape = std::vector<int64_t>;
 struct CallOptions {
   // Missing: the value of the calling layer or model; false if there is none.
   std::optional<bool> training = std::nullopt;
-  // Which steps of the input count: [batch, steps], bool; of several inputs it is the first one's.
-  // Undefined: those that the layers before have marked.
+  // The steps of the input that count: [batch, steps], bool, for the first of several inputs.
+  // Undefined: the steps that the layers before have marked.
   Tensor mask = {};
 };
 
@@ -214,6 +214,9 @@ class COHORT_API Layer : public train::Trackable {
   friend struct internal::LayerState;
   friend Structure internal::call_chain(std::span<keras::layers::Layer* const> chain,
                                         const Structure& inputs, const keras::CallOptions& options);
+
+  // The Python module in which Keras has the class, if it is one of Keras's.
+  virtual const char* keras_module() const { return "keras.layers"; }
 
   std::unique_ptr<internal::LayerState> state_;
 };

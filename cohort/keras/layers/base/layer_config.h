@@ -2,17 +2,12 @@
 // nlohmann-json.
 #pragma once
 
-#include <string>
-
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/base/fields.h"
 #include "cohort/keras/layers/base/layer_handle.h"
 
 namespace cohort::internal {
-
-// "layer 'dense' (Dense)".
-std::string layer_place(const std::string& name, const std::string& class_name);
 
 // The configuration of a layer that writes its `fields` with a FieldWriter; whole_config adds what all
 // layers have. Errors: Unimplemented (a function of the program).

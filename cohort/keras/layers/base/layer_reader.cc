@@ -1,14 +1,12 @@
-#include <optional>
-#include <string>
-#include <string_view>
+#include "cohort/keras/layers/base/layer_reader.h"
+
+#include <utility>
 #include <vector>
 
-#include "cohort/cluster/json_document.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/base/named.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/base/layer_state.h"
-#include "cohort/keras/model/model_config.h"
 
 namespace cohort::internal {
 namespace {
@@ -64,11 +62,6 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
   return all;
 }
 
-bool is_sequential(const std::string& class_name) { return class_name == "Sequential"; }
-bool is_functional(const std::string& class_name) {
-  return class_name == "Functional" || class_name == "Model";
-}
-
 // "layer 'dense' (Dense)" of what can be read, for errors.
 std::string place_of(const Json& config, const std::string& class_name) {
   const auto name = config.find("name");
@@ -99,7 +92,7 @@ LayerHandle custom_layer(const LayerReader::Custom& make, const Json& config,
   }
 }
 
-// Of a layer that stands in several places.
+// The number of a layer that stands in several places.
 std::optional<int64_t> shared_number(const Json& json, const std::string& where) {
   std::optional<int64_t> number;
   if (!json.is_object()) return number;
@@ -132,7 +125,8 @@ void restore_what_all_layers_have(const LayerHandle& made, const Json& config,
 
 bool is_keras_class(std::string_view class_name) {
   const std::string name(class_name);
-  return is_sequential(name) || is_functional(name) || find_named(layer_classes(), name) != nullptr;
+  const bool is_model = name == "Sequential" || name == "Functional" || name == "Model";
+  return is_model || find_named(layer_classes(), name) != nullptr;
 }
 
 std::string layer_place(const std::string& name, const std::string& class_name) {
@@ -151,20 +145,6 @@ LayerHandle LayerReader::layer(const Json& json, const std::string& where) {
   return made;
 }
 
-keras::ModelHandle LayerReader::model(const Json& json, const std::string& where) {
-  const ClassAndConfig parts = class_and_config(json, where);
-  const std::string& class_name = parts.class_name;
-  if (!is_custom(class_name) && !is_sequential(class_name) && !is_functional(class_name)) {
-    throw_unknown_name("class of models (of your own ones give .custom_objects)", class_name,
-                       with_custom({{"Sequential", "Functional"}, {"Sequential", "Functional"}}),
-                       where);
-  }
-  const LayerHandle made = make(parts, str(where, ": ", class_name), where);
-  if (auto model = std::dynamic_pointer_cast<keras::Model>(made.pointer())) return model;
-  throw InvalidArgumentError(
-      str(where, ": the custom object ", quoted(class_name), " is a layer and no model"));
-}
-
 LayerHandle LayerReader::make(const ClassAndConfig& parts, const std::string& here,
                               const std::string& where) {
   bool has_read_children = false;
@@ -175,9 +155,10 @@ LayerHandle LayerReader::make(const ClassAndConfig& parts, const std::string& he
     if (const auto* found = find_named(layer_classes(), parts.class_name)) {
       return read_fields(parts.config, here, found->value);
     }
-    has_read_children = true;
-    if (is_sequential(parts.class_name)) return sequential(parts.config, here);
-    if (is_functional(parts.class_name)) return functional(parts.config, here);
+    if (const auto model = read_model(parts, here)) {
+      has_read_children = true;
+      return *model;
+    }
     throw_unknown_name("class of layers (of your own ones give .custom_objects)", parts.class_name,
                        with_custom(names_of(layer_classes())), where);
   }();
@@ -195,28 +176,6 @@ KnownNames LayerReader::with_custom(KnownNames known) const {
     known.classes.push_back(name);
   }
   return known;
-}
-
-keras::Sequential LayerReader::sequential(const Json& config, const std::string& where) {
-  keras::ModelOptions options;
-  if (config.contains("name")) options.name = string_member(config, "name", where);
-  const Json& list = member_of(config, "layers", where);
-  if (!list.is_array()) throw_wrong_field(list, "a list", str(where, ": 'layers'"));
-  std::vector<LayerHandle> layers;
-  for (size_t i = 0; i < list.size(); ++i) {
-    layers.push_back(layer(list[i], str(where, ": layers[", i, "]")));
-  }
-  try {
-    return keras::Sequential(layers, options);
-  } catch (...) {
-    rethrow_with_context(where);
-  }
-}
-
-keras::Functional LayerReader::functional(const Json& config, const std::string& where) {
-  return read_functional(config, where, [this](const Json& json, const std::string& place) {
-    return layer(json, place);
-  });
 }
 
 }  // namespace cohort::internal

@@ -13,7 +13,6 @@
 #include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/describe_leaves.h"
-#include "cohort/keras/layers/lookup/lookup_state.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 
 namespace cohort::internal {
@@ -341,6 +340,15 @@ void LayerState::collect_variables(bool parent_trainable, bool want_trainable,
   for (const Layer::Child& child : children) {
     child.layer->state_->collect_variables(all_trainable, want_trainable, found, visited);
   }
+}
+
+bool has_weights(const keras::layers::Layer& layer) {
+  if (!layer.variables().empty()) return true;
+  const auto* keeper = dynamic_cast<const VocabularyKeeper*>(&layer);
+  if (keeper != nullptr && keeper->keeps_weights()) return true;
+  const auto& children = layer.children();
+  return std::any_of(children.begin(), children.end(),
+                     [](const auto& child) { return has_weights(*child.layer); });
 }
 
 }  // namespace cohort::internal

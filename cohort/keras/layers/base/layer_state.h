@@ -59,6 +59,7 @@ struct LayerState {
   // Errors: InvalidArgument (the dtype is not a floating one).
   LayerState(Layer& layer, std::string class_name, keras::layers::LayerOptions options);
 
+  const char* keras_module() const { return layer.keras_module(); }
   // Layer::operator(), with `body` for `call`.
   Structure run(const Structure& inputs, const keras::CallOptions& options,
                 FunctionRef<Structure(const keras::CallOptions&)> body);
@@ -137,6 +138,14 @@ struct LayerState {
 // The strategy under which the layer's weights are made: that of the scope it was made in, or else
 // the current one.
 std::shared_ptr<StrategyCore> strategy_of(const keras::layers::Layer& layer);
+// A layer that Keras counts among those with weights although it has no variables.
+class VocabularyKeeper {
+ public:
+  virtual ~VocabularyKeeper() = default;
+  virtual bool keeps_weights() const = 0;
+};
+// Whether Keras counts the layer, or one within it, among those with weights.
+bool has_weights(const keras::layers::Layer& layer);
 // "Dense" of cohort::keras::layers::Dense.
 std::string unqualified_type_name(const std::type_info& type);
 

@@ -8,7 +8,7 @@
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/base/backend.h"
-#include "cohort/keras/model/model_config.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -17,7 +17,8 @@ namespace {
 
 using keras::Shape;
 
-// Of one example: a model is called once with such as these, to find the forms of what its layers give.
+// The most elements of one example. A model is called once with zeros of that size, to learn the
+// shapes of its layers' outputs.
 constexpr int64_t kMostInputElements = int64_t{1} << 40;
 
 }  // namespace
@@ -257,13 +258,6 @@ namespace layers {
 InputLayer::InputLayer(const Shape& shape, const InputLayerOptions& options)
     : LayerHandle(
           internal::make_input_layer(shape, options.batch_size, options.name, options.dtype)) {}
-
-LayerHandle::LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {
-  if (layer_.empty()) throw InvalidArgumentError("a layer handle was made of nullptr");
-  layer_->name();  // names are numbered in the order in which layers are made
-}
-
-std::optional<Config> LayerHandle::get_config() const { return internal::whole_config(*layer_); }
 
 SymbolicTensor LayerHandle::operator()(const SymbolicTensor& input,
                                        const CallOptions& options) const {

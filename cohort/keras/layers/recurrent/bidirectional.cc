@@ -7,9 +7,11 @@
 
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/layer_reader.h"
 #include "cohort/keras/layers/base/segments.h"
+#include "cohort/keras/layers/base/serialized_layer.h"
 #include "cohort/keras/layers/recurrent/cell.h"
-#include "cohort/keras/model/model_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -166,7 +168,7 @@ class BidirectionalImpl final : public Layer {
   const Merge merge_;
   const LayerHandle forward_;
   const LayerHandle backward_;
-  // As plans, where they can be.
+  // Plans, where the layers can be planned.
   const internal::Segments run_forward_;
   const internal::Segments run_backward_;
 };
