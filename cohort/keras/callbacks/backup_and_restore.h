@@ -47,6 +47,10 @@ class COHORT_API BackupAndRestore : public Callback {
   void on_train_error() override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<BackupAndRestore>(*this);
+  }
+
   void make_manager();
   void restore(const std::string& backup);
   void save();

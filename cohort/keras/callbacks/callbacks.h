@@ -10,4 +10,5 @@
 #include "cohort/keras/callbacks/tensor_board.h"
 #include "cohort/keras/callbacks/terminate_on_nan.h"
 #include "cohort/keras/model/callback.h"
+#include "cohort/keras/model/callback_list.h"
 #include "cohort/keras/training/progbar_logger.h"

@@ -85,6 +85,10 @@ class COHORT_API TensorBoard : public Callback {
   void on_test_end(const Logs& logs) override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<TensorBoard>(*this);
+  }
+
   using Clock = std::chrono::steady_clock;
 
   int64_t step() const;

@@ -23,7 +23,7 @@
 #include "cohort/keras/model/logs.h"
 
 namespace cohort::internal {
-struct LogReads;
+struct LogUse;
 }
 
 namespace cohort::keras {
@@ -35,7 +35,7 @@ namespace callbacks {
 
 struct CallbackParams {
   int64_t epochs = 1;
-  // Of an epoch, or of evaluate or predict; below 0: unknown.
+  // The steps of an epoch, or of evaluate or predict; below 0: unknown.
   int64_t steps = -1;
   int verbose = 0;
   // Whether this is fit with validation data, of which some epochs may make no use (validation_freq).
@@ -71,7 +71,7 @@ class COHORT_API Callback {
   virtual void on_train_batch_begin(int64_t batch);
   virtual void on_train_batch_end(int64_t batch, const Logs& logs);
 
-  // Of evaluate, and of validation within fit.
+  // The hooks of evaluate, and of validation within fit.
   virtual void on_test_begin() {}
   virtual void on_test_end(const Logs& logs);
   virtual void on_test_batch_begin(int64_t batch);
@@ -93,10 +93,12 @@ class COHORT_API Callback {
 
  private:
   friend class CallbackList;
-  friend struct internal::LogReads;
+  friend struct internal::LogUse;
 
   // Numbers that it takes from the logs, those that decide whether it takes the others first.
   virtual std::vector<internal::LogRead> log_reads() const { return {}; }
+  // Numbers that it adds to an epoch's logs; nullopt: it is not known which.
+  virtual std::optional<std::vector<std::string>> log_additions() const { return std::nullopt; }
 
   std::shared_ptr<Model> model_;
   CallbackParams params_;
@@ -137,46 +139,6 @@ class CallbackArguments : public std::vector<CallbackArgument> {
   requires(std::convertible_to<T&&, CallbackArgument> &&
            !std::derived_from<std::remove_cvref_t<T>, Base>) CallbackArguments(T&& callback)
       : Base{CallbackArgument(std::forward<T>(callback))} {}
-};
-
-// Calls the hooks of several callbacks, in their order: for training loops of one's own. In its hooks a
-// callback has this list's model and params, also where a call within another hook has used it with others.
-// Thread safety: none.
-class COHORT_API CallbackList {
- public:
-  // Errors: InvalidArgument (a null pointer).
-  explicit CallbackList(const std::vector<CallbackArgument>& callbacks = {});
-
-  void append(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
-  void set_model(const ModelHandle& model);
-  void set_params(const CallbackParams& params);
-  const std::vector<std::shared_ptr<Callback>>& callbacks() const { return callbacks_; }
-
-  void on_train_begin();
-  void on_train_end(const Logs& logs);
-  void on_train_interrupted();
-  void on_train_error() noexcept;
-  void on_epoch_begin(int64_t epoch);
-  void on_epoch_end(int64_t epoch, Logs& logs);
-  void on_train_batch_begin(int64_t batch);
-  void on_train_batch_end(int64_t batch, const Logs& logs);
-  void on_test_begin();
-  void on_test_end(const Logs& logs);
-  void on_test_batch_begin(int64_t batch);
-  void on_test_batch_end(int64_t batch, const Logs& logs);
-  void on_predict_begin();
-  void on_predict_end();
-  void on_predict_batch_begin(int64_t batch);
-  void on_predict_batch_end(int64_t batch);
-
- private:
-  template <class Hook>
-  void each(const char* what, Hook&& hook);
-  void attach(Callback& callback) const;
-
-  std::vector<std::shared_ptr<Callback>> callbacks_;
-  std::shared_ptr<Model> model_;
-  std::optional<CallbackParams> params_;
 };
 
 }  // namespace callbacks

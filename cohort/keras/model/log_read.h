@@ -1,7 +1,11 @@
-// What callbacks take from the logs by name.
+// What callbacks take from the logs by name, and add to them.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
 
 namespace cohort::internal {
 
@@ -13,5 +17,14 @@ struct LogRead {
   // The callback fails without it; else it does nothing, and says so.
   bool is_required = false;
 };
+
+// The numbers that `callback`, of the library's own class `Own`, adds to an epoch's logs; nullopt for
+// a class derived from it, which may add more.
+template <class Own>
+std::optional<std::vector<std::string>> added_by(const Own& callback,
+                                                 std::vector<std::string> names = {}) {
+  if (typeid(callback) != typeid(Own)) return std::nullopt;
+  return names;
+}
 
 }  // namespace cohort::internal

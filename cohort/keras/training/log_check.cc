@@ -1,40 +1,16 @@
 #include "cohort/keras/training/log_check.h"
 
 #include <algorithm>
-#include <typeinfo>
 
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/callbacks/callbacks.h"
-#include "cohort/keras/training/progbar_logger.h"
 
 namespace cohort::internal {
-
-using keras::callbacks::Callback;
 
 namespace {
 
 constexpr std::string_view kOfValidation = "val_";
-constexpr const char* kLearningRate = "lr";
-
-template <class... Types>
-bool is_exactly_one_of(const Callback& callback) {
-  return ((typeid(callback) == typeid(Types)) || ...);
-}
-
-// What a callback adds to an epoch's logs; nothing: that is not known.
-std::optional<std::vector<std::string>> added_by(const Callback& callback) {
-  using namespace keras::callbacks;  // NOLINT
-  if (is_exactly_one_of<LearningRateScheduler, ReduceLROnPlateau>(callback)) {
-    return std::vector<std::string>{kLearningRate};
-  }
-  if (is_exactly_one_of<BackupAndRestore, CSVLogger, EarlyStopping, ModelCheckpoint, ProgbarLogger,
-                        TensorBoard, TerminateOnNaN>(callback)) {
-    return std::vector<std::string>();
-  }
-  return std::nullopt;
-}
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -91,7 +67,7 @@ std::vector<MissingLog> missing_logs(const keras::callbacks::CallbackList& callb
   std::optional<std::vector<std::string>> added = std::vector<std::string>();
   const std::vector<std::string> none;
   for (const auto& callback : callbacks.callbacks()) {
-    for (const LogRead& read : LogReads::of(*callback)) {
+    for (const LogRead& read : LogUse::reads(*callback)) {
       if (!added && !read.after_steps) continue;
       const Absence absence(known, read.after_steps ? none : *added);
       const std::string why = absence.of(read);
@@ -101,19 +77,19 @@ std::vector<MissingLog> missing_logs(const keras::callbacks::CallbackList& callb
                                      why.empty() ? ": there may be no " : ": there will be no ",
                                      quoted(read.name), ": ", why, doubt),
                          .is_error = read.is_required && doubt.empty(),
-                         .is_to_be_said = callback->is_chief()});
+                         .is_reported_here = callback->is_chief()});
       if (!read.is_required) break;  // without it the callback reads nothing else
     }
-    const auto more = added_by(*callback);
+    const auto more = LogUse::additions(*callback);
     if (!more) added.reset();
     if (added) added->insert(added->end(), more->begin(), more->end());
   }
   return missing;
 }
 
-void say_missing_logs(const std::vector<MissingLog>& missing) {
+void report_missing_logs(const std::vector<MissingLog>& missing) {
   for (const MissingLog& one : missing) {
-    if (!one.is_error && one.is_to_be_said) log_warning("fit: ", one.text);
+    if (!one.is_error && one.is_reported_here) log_warning("fit: ", one.text);
   }
   for (const MissingLog& one : missing) {
     if (one.is_error) throw InvalidArgumentError(str("fit: ", one.text));

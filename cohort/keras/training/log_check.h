@@ -5,13 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "cohort/keras/model/callback.h"
+#include "cohort/keras/model/callback_list.h"
 
 namespace cohort::internal {
 
-struct LogReads {
-  static std::vector<LogRead> of(const keras::callbacks::Callback& callback) {
+struct LogUse {
+  static std::vector<LogRead> reads(const keras::callbacks::Callback& callback) {
     return callback.log_reads();
+  }
+  static std::optional<std::vector<std::string>> additions(
+      const keras::callbacks::Callback& callback) {
+    return callback.log_additions();
   }
 };
 
@@ -26,7 +30,7 @@ struct KnownLogs {
 struct MissingLog {
   std::string text;
   bool is_error = false;
-  bool is_to_be_said = true;  // by this task
+  bool is_reported_here = true;  // by this task
 };
 
 // The names that are missing for certain, or are no metric's. Before the first step these are of
@@ -35,6 +39,6 @@ struct MissingLog {
 std::vector<MissingLog> missing_logs(const keras::callbacks::CallbackList& callbacks,
                                      const KnownLogs& known);
 // Errors: InvalidArgument (a missing name without which a callback fails); warns of the others.
-void say_missing_logs(const std::vector<MissingLog>& missing);
+void report_missing_logs(const std::vector<MissingLog>& missing);
 
 }  // namespace cohort::internal

@@ -9,7 +9,7 @@
 #include "cohort/distribute/step/strategy_core.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/layers/base/layer_state.h"
-#include "cohort/keras/model/callback.h"
+#include "cohort/keras/model/callback_list.h"
 #include "cohort/keras/training/agree_on_call.h"
 #include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/progbar_logger.h"

@@ -12,7 +12,8 @@
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/model/model.h"
 #include "cohort/keras/model/progress_text.h"
-#include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/fit_state.h"
+#include "cohort/keras/training/training.h"
 
 namespace cohort::keras::callbacks {
 namespace {

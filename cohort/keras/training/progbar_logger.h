@@ -36,6 +36,10 @@ class COHORT_API ProgbarLogger : public Callback {
   void on_predict_batch_end(int64_t batch) override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<ProgbarLogger>(*this);
+  }
+
   using Clock = std::chrono::steady_clock;
 
   void begin();
