@@ -26,11 +26,6 @@
 #include "cohort/keras/base/regularizers.h"
 #include "cohort/keras/base/window.h"
 
-namespace cohort::keras::optimizers {
-class LearningRate;
-enum class NotFinite;
-}  // namespace cohort::keras::optimizers
-
 namespace cohort::internal {
 
 // Values of fields. Errors of all that write: Unimplemented (a function of the program).
@@ -45,9 +40,6 @@ Json field_json(const keras::layers::Size2D& value);
 Json field_json(const keras::activations::Activation& value);
 Json field_json(const keras::initializers::Initializer& value);
 Json field_json(const keras::regularizers::Regularizer& value);
-// Null for a schedule of the program.
-Json field_json(const keras::optimizers::LearningRate& value);
-Json field_json(keras::optimizers::NotFinite value);
 template <class T>
 Json field_json(const std::vector<T>& values) {
   Json list = Json::array();
@@ -75,8 +67,6 @@ void read_field(const Json& json, keras::initializers::Initializer& value,
                 const std::string& where);
 void read_field(const Json& json, keras::regularizers::Regularizer& value,
                 const std::string& where);
-void read_field(const Json& json, keras::optimizers::LearningRate& value, const std::string& where);
-void read_field(const Json& json, keras::optimizers::NotFinite& value, const std::string& where);
 [[noreturn]] void throw_wrong_field(const Json& json, const char* expected,
                                     const std::string& where);
 template <class T>

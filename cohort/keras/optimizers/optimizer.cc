@@ -4,6 +4,14 @@
 #include "cohort/keras/optimizers/optimizer_state.h"
 #include "cohort/ops/gradient_tape.h"
 
+namespace cohort::internal {
+
+OptimizerState& OptimizerState::of(const keras::optimizers::Optimizer& optimizer) {
+  return *optimizer.state_;
+}
+
+}  // namespace cohort::internal
+
 namespace cohort::keras::optimizers {
 
 Optimizer::Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> rule,

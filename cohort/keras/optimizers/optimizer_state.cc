@@ -98,10 +98,6 @@ void assign_average(const Variable& variable, const Variable& average) {
 
 }  // namespace
 
-OptimizerState& OptimizerState::of(const keras::optimizers::Optimizer& optimizer) {
-  return *optimizer.state_;
-}
-
 OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
                                keras::optimizers::LearningRate learning_rate,
                                const CommonOptions& options)
@@ -304,7 +300,7 @@ std::vector<UpdateTarget> OptimizerState::make_targets(const std::vector<Variabl
         found != nullptr ? *found : made.emplace_back(make_target(variable, made.size(), num_new)));
   }
   if (accumulator_ != nullptr) accumulator_->make(made);
-  // Where restored values do not fit, the slots are given up: a step that is tried again meets the
+  // Slots are given up where restored values do not fit them: a step that is tried again gets the
   // same error, and does not train without them.
   checkpoint_slots_.add(made);
   targets_.insert(targets_.end(), made.begin(), made.end());

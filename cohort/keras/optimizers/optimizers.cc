@@ -123,6 +123,8 @@ Ftrl::Ftrl(const FtrlOptions& options)
   describe("Ftrl", internal::optimizer_config(options));
 }
 
+Optimizer get(std::string_view name) { return internal::optimizer_of_name(name); }
+
 }  // namespace cohort::keras::optimizers
 
 namespace cohort::internal {
