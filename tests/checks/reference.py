@@ -59,11 +59,12 @@ SECTIONS = [
         "keras/metrics/custom_metric.h", "keras/metrics/metric.h", "keras/metrics/metric_result.h",
         "keras/metrics/get.h"]),
     ("Optimizers", "keras::optimizers", [
-        "keras/optimizers/optimizer.h", "keras/optimizers/optimizers.h"]),
+        "keras/optimizers/optimizer.h", "keras/optimizers/optimizer_options.h",
+        "keras/optimizers/optimizers.h"]),
     ("A rule of an optimizer", "optim", ["optim/update_rule.h"]),
     ("Schedules", "keras::optimizers::schedules", ["optim/schedule.h", "optim/decays.h"]),
     ("Callbacks", "keras::callbacks", [
-        "keras/model/callback.h",
+        "keras/model/callback.h", "keras/model/callback_list.h",
         "keras/callbacks/early_stopping.h", "keras/callbacks/model_checkpoint.h",
         "keras/callbacks/backup_and_restore.h", "keras/callbacks/tensor_board.h",
         "keras/callbacks/learning_rate.h", "keras/callbacks/csv_logger.h",

@@ -29,7 +29,7 @@ inline constexpr int kMostConfigDepth = 200;
 // Errors: InvalidArgument "`where` ..." (deeper than that).
 void check_depth(const Json& json, const std::string& where);
 
-// As Python writes and reads JSON, with NaN, Infinity and -Infinity.
+// Writes JSON as Python does, with NaN, Infinity and -Infinity; parse_config reads it.
 // Errors: InvalidArgument "`where`: ..." (a text that is not UTF-8; says where; as check_depth).
 std::string dump_config(const Json& json, const std::string& where);
 // For errors: of any text.

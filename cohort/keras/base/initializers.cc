@@ -143,7 +143,7 @@ using distribute::KnownValues;
 using DrawNormal = Tensor (random::RandomGenerator::*)(at::IntArrayRef,
                                                        random::NormalOptions) const;
 
-// Which number of a fan a mode means.
+// The number of a fan that a mode means.
 using FanOf = double (*)(const Fans& fans);
 FanOf fan_of_mode(const std::string& mode) {
   if (mode == "fan_in") return [](const Fans& fans) { return fans.in; };
@@ -388,7 +388,7 @@ Initializer Orthogonal(const OrthogonalOptions& options) {
     const Tensor tall =
         generator.normal({std::max(rows, columns), std::min(rows, columns)}, {.dtype = dtype});
     const auto [q, r] = at::linalg_qr(tall);
-    // Without the signs the distribution would not be uniform over the orthogonal matrices.
+    // The signs make the distribution uniform over the orthogonal matrices.
     const Tensor orthogonal = q * r.diagonal().sign();
     return ((rows < columns ? orthogonal.t() : orthogonal) * gain).reshape(shape).contiguous();
   };

@@ -69,8 +69,8 @@ class COHORT_API Initializer {
   Tensor operator()(const std::vector<int64_t>& shape, DType dtype) const {
     return fn_(shape, dtype);
   }
-  // As Keras writes it: {"class_name": "GlorotUniform", "config": {"seed": null}, ..}; nothing
-  // of a function of the program.
+  // Keras's form: {"class_name": "GlorotUniform", "config": {"seed": null}, ..}; nullopt for a
+  // function of the program.
   std::optional<Config> serialize() const;
   // The function that makes a variable of this shape and dtype later. A part of the variable gets
   // the values that it would have in the whole.
@@ -93,10 +93,10 @@ COHORT_API Initializer RandomNormal(const RandomNormalOptions& options = {});
 COHORT_API Initializer TruncatedNormal(const RandomNormalOptions& options = {});
 COHORT_API Initializer RandomUniform(const RandomUniformOptions& options = {});
 
-// With fan_in and fan_out of a kernel [.., in, out] (each times the receptive field before them):
+// A kernel [.., in, out] has a fan_in and a fan_out (each times the receptive field before them).
 // Glorot scales by 2 / (fan_in + fan_out), He by 2 / fan_in, LeCun by 1 / fan_in. The variance of
-// the values is that number; the normal ones are truncated. VarianceScaling is the rule of which they are cases:
-// scale / fan.
+// the values is that number; the normal ones are truncated. They are cases of VarianceScaling's
+// rule, scale / fan.
 struct VarianceScalingOptions {
   double scale = 1;                               // above 0
   std::string mode = "fan_in";                    // or "fan_out", "fan_avg"

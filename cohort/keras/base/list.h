@@ -51,7 +51,7 @@ class List : public std::vector<T> {
 }  // namespace keras
 
 namespace internal {
-// As of a vector.
+// A list is one result, as a vector is.
 template <class T>
 inline constexpr bool kIsVectorResult<keras::List<T>> = true;
 }  // namespace internal

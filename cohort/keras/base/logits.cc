@@ -43,7 +43,8 @@ struct Remembering : Function<Remembering<Squash>> {
   }
 };
 
-// Of the results of this thread that live, where nothing is recorded, or the graph has been used up.
+// The logits of this thread's living results, for those whose graph does not hold them: nothing is
+// recorded, or the graph has been used up.
 template <class Squash>
 TensorNotes& noted_logits() {
   thread_local TensorNotes logits;

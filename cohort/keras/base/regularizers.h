@@ -24,7 +24,7 @@ class COHORT_API L1L2 {
  public:
   explicit L1L2(double l1 = 0, double l2 = 0);
   Tensor operator()(const Tensor& x) const;
-  // As Keras writes it.
+  // Keras's form.
   Config serialize() const;
 
  private:
@@ -62,7 +62,7 @@ class COHORT_API Regularizer {
   explicit operator bool() const { return static_cast<bool>(fn_); }
   // Shape: x [..] -> []. Call it only if there is one.
   Tensor operator()(const Tensor& x) const { return fn_(x); }
-  // As Keras writes it; nothing of a function of the program.
+  // Keras's form; nullopt for a function of the program.
   std::optional<Config> serialize() const;
 
  private:

@@ -17,7 +17,7 @@ namespace cohort::internal {
 class TensorNotes {
  public:
   bool empty() const { return entries_.empty(); }
-  // With those of tensors that are gone: an eighth of the others at most, and one.
+  // Includes notes about tensors that are gone: at most an eighth of the others, and one.
   size_t size() const { return entries_.size(); }
 
   // In place of an earlier note. Takes a time that does not grow with the number of notes, on average.

@@ -15,7 +15,7 @@ namespace {
 
 using internal::str;
 
-// Of each layer: its fields, what it says to plans, and its function of an input.
+// Each layer has its fields, what it says to plans, and its function of an input.
 
 template <class Fields>
 void fields_of(Fields& field, auto& options) requires(requires { options.max_value; }) {

@@ -14,7 +14,7 @@
 
 namespace cohort::keras::layers {
 
-// Of all of them: Shape: [..], floating -> the same.
+// All of them: Shape: [..], floating -> the same.
 
 struct ReLUOptions {
   std::optional<double> max_value = std::nullopt;  // larger results are cut to it; not below 0

@@ -84,7 +84,7 @@ class Conv2DTransposeImpl final : public Layer {
 
   Tensor call(const Tensor& input, const CallOptions&) override {
     Tensor images = internal::to_channels_first(input.to(dtype()));
-    // As in Conv2D: not all of libtorch's paths take strides of their own.
+    // Not all of libtorch's paths take strides of their own (see Conv2D).
     const Tensor kernel = kernel_.value().permute({3, 2, 0, 1}).contiguous();
     if (images.size(0) == 0) images = images.contiguous();
     const Size2D& strides = window_.strides;

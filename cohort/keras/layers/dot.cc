@@ -13,7 +13,7 @@ namespace {
 
 using internal::str;
 
-// As rows of the vectors that lie along `axis`: [batch, others, n], with the sizes of the others.
+// The vectors that lie along `axis`, as rows: [batch, others, n], with the sizes of the others.
 struct Rows {
   Rows(const Tensor& input, int64_t axis) : vectors(input.movedim(axis, -1)) {
     others = vectors.sizes().slice(1, static_cast<size_t>(vectors.dim() - 2)).vec();

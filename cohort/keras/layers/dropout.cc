@@ -31,8 +31,8 @@ class ReplicaGenerators final : public train::Trackable {
  public:
   explicit ReplicaGenerators(uint64_t seed) : seed_(seed) {}
 
-  // That of the calling replica. The first replica of a task to come makes those of all, so that a
-  // checkpoint holds the same generators whichever replicas have drawn.
+  // The calling replica's generator. The first replica of a task to come makes those of all, so
+  // that a checkpoint holds the same generators whichever replicas have drawn.
   random::RandomGenerator get() {
     const distribute::ReplicaContext* replica = distribute::get_replica_context();
     const auto id =

@@ -103,7 +103,7 @@ class LayerNormalizationImpl final : public Layer {
   }
 
  private:
-  // As Keras, which reads the weights of axes in another order in the order of the input's.
+  // Keras reads the weights in the order of the input's axes, whatever the order of the option.
   Tensor along_axes(const Tensor& weight) const {
     return weight.defined() && weight.sizes() != sizes_ ? weight.reshape(sizes_) : weight;
   }

@@ -165,7 +165,7 @@ IoUOptions of_two_classes(const keras::metrics::BinaryIoUOptions& options) {
       "binary_io_u");
 }
 
-// As Keras writes the options that there are.
+// The options that there are, in Keras's form.
 template <class Options>
 keras::Config iou_config(const Options& options) {
   Json config = Json::object();

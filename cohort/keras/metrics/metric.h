@@ -61,7 +61,7 @@ class COHORT_API Metric {
   // For a train::Checkpoint. Make the metric under the scope of the strategy that runs the steps:
   // saving or restoring before its first use makes its variables.
   std::shared_ptr<train::Trackable> trackable() const;
-  // As Keras writes it; nothing of a function of the program.
+  // Keras's form; nullopt for a function of the program.
   std::optional<Config> serialize() const;
 
  protected:

@@ -239,7 +239,7 @@ std::shared_ptr<MetricState> make_mean_state(std::string name) {
 }
 
 Tensor without_inner_dims(const Tensor& values, const Tensor& weights, InnerDims inner) {
-  // With one dimension less, weights get it as their last one.
+  // Weights with one dimension less get it as their last one.
   if (weights.dim() == 0 || values.dim() < weights.dim() + 2) return values;
   std::vector<int64_t> dims(static_cast<size_t>(values.dim() - weights.dim()));
   std::iota(dims.begin(), dims.end(), weights.dim());

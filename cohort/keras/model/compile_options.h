@@ -58,7 +58,7 @@ namespace keras {
 // Names are looked up by compile, which refuses an unknown one with the nearest known one, so that it does
 // so in every task alike.
 
-// By name ("adam", "rmsprop", "sgd"), or an object.
+// A name ("adam", "rmsprop", "sgd"), or an object.
 class COHORT_API OptimizerArgument {
  public:
   OptimizerArgument(const char* name) : name_(name) {}
@@ -81,10 +81,10 @@ class COHORT_API OptimizerArgument {
   std::optional<optimizers::Optimizer> object_;
 };
 
-// By name ("mse", "sparse_categorical_crossentropy", ...), an object, a function of labels and
+// A name ("mse", "sparse_categorical_crossentropy", ...), an object, a function of labels and
 // predictions, or a loss module of libtorch, which is called as module(predictions, labels). A
-// function may return a loss for each example, or their mean as a scalar. Errors: InvalidArgument (a module with
-// parameters of its own, which nothing would train).
+// function may return a loss for each example, or their mean as a scalar.
+// Errors: InvalidArgument (a module with parameters of its own, which nothing would train).
 class COHORT_API LossArgument {
  public:
   LossArgument(const char* name) : name_(name) {}
@@ -136,13 +136,13 @@ concept MetricOfPredictions = std::derived_from<M, metrics::Metric> &&
 template <class Fn>
 concept MetricFunction = internal::LossFunction<Fn> && !std::derived_from<Fn, metrics::Metric>;
 
-// By name ("accuracy", "mse", ...), an object, or a function of labels and predictions, of which
-// the mean is reported under a name: {"error", function}. "accuracy" is that of classes or of yes and no, by
-// the shapes.
+// A name ("accuracy", "mse", ...), an object, or a function of labels and predictions, whose mean
+// is reported under a name: {"error", function}. The shapes decide whether "accuracy" is that of
+// classes or of yes and no.
 class COHORT_API MetricArgument {
  public:
   using Function = losses::Loss::Function;
-  // As Metric::update_state: labels, predictions, weights (undefined: 1).
+  // Takes what Metric::update_state takes: labels, predictions, weights (undefined: 1).
   using Update = std::function<void(const Tensor&, const Tensor&, const Tensor&)>;
   struct Made {
     metrics::Metric metric;
@@ -245,11 +245,11 @@ struct CompileOptions {
   OptimizerArgument optimizer = "rmsprop";
   // None: only the penalties that layers add.
   PerOutput<LossArgument> loss = {};
-  // Without sample weights.
+  // Metrics that ignore sample weights.
   MetricList metrics = {};
   // Factors of the outputs' losses in their sum; missing: 1.
   PerOutput<double> loss_weights = {};
-  // With sample weights.
+  // Metrics that use sample weights.
   MetricList weighted_metrics = {};
   // After so many steps callbacks are called, once for all of them; at most an epoch's.
   int64_t steps_per_execution = 1;

@@ -60,7 +60,7 @@ class COHORT_API Data {
   Data(Structure x, Structure y, Structure sample_weight = Structure());
   // Elements are batches x, (x, y) or (x, y, sample_weight), of the rows of all replicas.
   Data(const data::Dataset& dataset);
-  // By the strategy of the model.
+  // A dataset that the model's strategy has distributed.
   Data(const distribute::DistributedDataset& dataset);
   Data(const DatasetCreator& creator) : source_(creator.source()) {}
 

@@ -51,7 +51,7 @@ struct FitOptions {
   bool shuffle = true;
   // Factors of the losses of the examples of a class; of other classes 1.
   std::map<int64_t, double> class_weight = {};
-  // Of tensors only; a dataset has it as the third member of its elements.
+  // For tensors only; a dataset has it as the third member of its elements.
   Structure sample_weight = Structure();
   int64_t initial_epoch = 0;
   // Missing or -1: until the data ends. If given (and not the length of the dataset), the next epoch

@@ -67,7 +67,7 @@ struct COHORT_API History {
   std::vector<std::pair<std::string, std::vector<double>>> history;
 
   bool contains(std::string_view name) const;
-  // By value of what is about to go: for (double loss : model.fit(x, y, {})["loss"]).
+  // A temporary gives a copy: for (double loss : model.fit(x, y, {})["loss"]).
   // Errors: NotFound (names those that there are).
   const std::vector<double>& operator[](std::string_view name) const&;
   const std::vector<double>& operator[](const char* name) const& {

@@ -17,7 +17,7 @@ namespace {
 using internal::SummaryRow;
 using internal::SummaryTable;
 
-// Where the columns end; the last one with the line.
+// The ends of the columns; the last one ends with the line.
 struct Columns {
   std::vector<size_t> ends;
   size_t width() const { return ends.back(); }

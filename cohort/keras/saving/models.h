@@ -19,7 +19,7 @@ namespace cohort::keras::models {
 // Makes an object of a class of the program of what its get_config gave, a new one each time. It gets its
 // name, and whether it is trainable, from the reader, unless the function has set them.
 using FromConfig = std::function<layers::LayerHandle(const Config& config)>;
-// By the classes' names.
+// Functions by the classes' names.
 using CustomObjects = std::map<std::string, FromConfig>;
 
 struct LoadOptions {

@@ -81,7 +81,7 @@ class CompiledModel {
   // Errors: InvalidArgument (two of one name).
   void add_metrics(Output& output, const keras::MetricList& list, bool weighted,
                    size_t count) const;
-  // Those that compile has named.
+  // The outputs that compile has named.
   std::set<std::string> named_outputs() const;
   void check_names(const std::vector<std::string>& names) const;
   const std::vector<Output>& bind(const Structure& y_pred);

@@ -24,7 +24,7 @@ bool can_multiply_on(const Layer& averaging, const Layer& next) {
          !averaging.has_activity_regularizer();
 }
 
-// Of a value's form, for layers that look at nothing else; its elements are one.
+// A tensor of a value's form, for layers that look at nothing else. All elements share one number.
 Tensor formed_as(const Tensor& value, at::IntArrayRef sizes) {
   return at::zeros({}, value.options().requires_grad(false)).expand(sizes);
 }

@@ -31,11 +31,11 @@ struct LayerOperation {
   keras::activations::Activation activation = {};
   // Whether this holds for training alone, or for outside of it, and as long as trainable() is the same.
   bool depends_on_training = false;
-  // Of operations that take values of each pass instead of variables (plan::Dropout): gives them, on the
-  // host.
+  // Gives, on the host, the values that an operation takes for each pass instead of variables
+  // (plan::Dropout).
   std::function<Tensor(at::IntArrayRef shape)> draw = {};
-  // Of plan::Normalization by batch, after each pass: the shape of what it was given, and [2, channels],
-  // means and biased variances.
+  // Gets, after each pass of plan::Normalization by batch, the shape of its input, and its means
+  // and biased variances: [2, channels].
   std::function<void(at::IntArrayRef input, const Tensor& statistics)> receive = {};
   // Why the layer takes no part as it is, for people; empty where it does.
   std::string why_not = "";

@@ -30,7 +30,7 @@ LayerOperation operation_of(const Layer& layer, bool training = false) {
   return dynamic_cast<const DescribesOperation&>(layer).operation(training);
 }
 
-// As plans know it.
+// The activation as plans know it; nullopt: they do not.
 std::optional<plan::Activation> planned_activation(
     const keras::activations::Activation& activation) {
   using plan::Function;
@@ -51,8 +51,8 @@ bool is_linear(const keras::activations::Activation& activation) {
   return activation.name() == "linear";
 }
 
-// Of a run's last layer: what is applied to the plan's result. Crossentropies look for the logits of a
-// sigmoid, which activate_outputs remembers.
+// What of a run's last layer is applied to the plan's result. Crossentropies look for the logits of
+// a sigmoid, which activate_outputs remembers.
 keras::activations::Activation activation_after(const Layer& last) {
   const keras::activations::Activation activation = operation_of(last).activation;
   return planned_activation(activation) && activation.name() != "sigmoid"

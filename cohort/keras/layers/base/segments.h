@@ -48,9 +48,9 @@ class Segment {
 
     const bool training;
     plan::PlanCache plans;
-    // Of each parameter: how it is made for a pass; empty where it is a variable's value.
+    // Makes each parameter for a pass; empty where the parameter is a variable's value.
     std::vector<std::function<Tensor(at::IntArrayRef shape)>> draws;
-    // Of each normalization by batch: what becomes of its mean and variance.
+    // Takes the mean and variance of each normalization by batch.
     std::vector<std::function<void(at::IntArrayRef input, const Tensor& statistics)>> receivers;
     mutable Lazy<std::vector<Variable>> found;
   };

@@ -23,7 +23,7 @@ namespace keras::layers {
 // See StringLookupOptions.
 struct IntegerLookupOptions {
   IntegerVocabulary vocabulary = {};
-  // With several, an integer's index among them is its floor modulo their number.
+  // An integer's index among several is its floor modulo their number.
   int64_t num_oov_indices = 1;
   std::optional<int64_t> mask_token = std::nullopt;
   int64_t oov_token = -1;
@@ -36,7 +36,7 @@ struct IntegerLookupOptions {
   std::string name = "";
 };
 
-// As StringLookup, of integers; others are rounded towards zero. Shapes and errors: there.
+// StringLookup for integers; other numbers are rounded towards zero. Shapes and errors: there.
 class COHORT_API IntegerLookup : public LayerHandle {
  public:
   explicit IntegerLookup(IntegerLookupOptions options = {});

@@ -38,7 +38,7 @@ struct StringLookupOptions {
   // The largest size of a vocabulary, including its special tokens; adapt keeps the most frequent
   // tokens.
   std::optional<int64_t> max_tokens = std::nullopt;
-  // With output_mode "tf_idf" and a vocabulary: one weight per token.
+  // One weight per token, for output_mode "tf_idf" with a vocabulary.
   std::vector<double> idf_weights = {};
   // Indices to strings instead.
   bool invert = false;

@@ -141,7 +141,7 @@ class TextVectorizationImpl final : public Layer {
       return at::constant_pad_nd(indices, {0, *length - indices.size(-1)});  // or cuts off
     }
     if (!makes_rows || !internal::is_tracing()) return outputs;
-    // Of any length: one that differs between two batches of unlike sizes.
+    // Rows may have any length: this one differs between two batches of unlike sizes.
     std::vector<int64_t> sizes = indices.sizes().vec();
     sizes.back() = sizes[0] + 1;
     return at::zeros(sizes, indices.options());

@@ -66,7 +66,7 @@ class Ngrams {
 };
 
 struct TextVectorizationOptions {
-  // As StringLookupOptions.
+  // See StringLookupOptions.
   std::optional<int64_t> max_tokens = std::nullopt;
   // "lower_and_strip_punctuation", "lower", "strip_punctuation" (of ASCII), nullptr, or a function
   // of a StringTensor, of the same shape.
@@ -79,7 +79,7 @@ struct TextVectorizationOptions {
   // "int": the tokens' indices in their order, 0 for no token and 1 for one outside of the
   // vocabulary. "multi_hot", "count", "tf_idf": a vector for each text, as StringLookup.
   std::string output_mode = "int";
-  // With "int": so many indices for each text, however many tokens it has.
+  // The number of indices for each text with "int", however many tokens it has.
   std::optional<int64_t> output_sequence_length = std::nullopt;
   bool pad_to_max_tokens = false;
   StringVocabulary vocabulary = {};
@@ -96,7 +96,7 @@ class COHORT_API TextVectorization : public LayerHandle {
   // Errors: InvalidArgument (an option, with its value).
   explicit TextVectorization(TextVectorizationOptions options = {});
 
-  // As StringLookup's, of texts.
+  // Learns the vocabulary of texts; see StringLookup::adapt.
   void adapt(const data::Dataset& dataset, const AdaptOptions& options = {}) const;
   void adapt(const StringTensor& texts, const AdaptOptions& options = {}) const;
   void set_vocabulary(const StringVocabulary& vocabulary,
