@@ -7,7 +7,7 @@
 
 #include "cohort/core/program/per_task.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/keras/torch_model.h"
+#include "cohort/keras/torch_module.h"
 
 namespace cohort::internal {
 

@@ -6,8 +6,8 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/testing_tasks.h"
+#include "cohort/keras/base/zip.h"
 #include "cohort/keras/testing_training.h"
-#include "cohort/keras/zip.h"
 
 namespace cohort::keras {
 namespace {

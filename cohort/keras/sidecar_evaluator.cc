@@ -45,7 +45,7 @@ void check_can_be_evaluated(const internal::BundleReader& bundle) {
   }
 }
 
-// Of the optimizer, which may be of another class than that of the training.
+// The iterations of the optimizer, which may be of another class than that of the training.
 class IterationsAlone final : public train::Trackable {
  public:
   explicit IterationsAlone(Variable iterations) : iterations_(std::move(iterations)) {}

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
-#include "cohort/keras/model.h"
-#include "cohort/keras/training/data.h"
-#include "cohort/keras/training/logs.h"
+#include "cohort/keras/model/callback.h"
+#include "cohort/keras/model/data.h"
+#include "cohort/keras/model/logs.h"
+#include "cohort/keras/model/model.h"
 
 namespace cohort::train {
 class Checkpoint;
@@ -24,9 +24,9 @@ class Checkpoint;
 namespace cohort::keras::utils {
 
 struct SidecarEvaluatorOptions {
-  // Of checkpoints of a "model" and its "optimizer", or of what save_weights and ModelCheckpoint (with
-  // .save_weights_only) write of a compiled model. Its state file says which is the latest: all of
-  // them, train::CheckpointManager and train::Checkpoint::save write it.
+  // Holds checkpoints of a "model" and its "optimizer", or what save_weights and ModelCheckpoint
+  // (with .save_weights_only) write of a compiled model. Its state file says which is the latest:
+  // all of them, train::CheckpointManager and train::Checkpoint::save write it.
   std::string checkpoint_dir = "";
   std::optional<int64_t> steps = std::nullopt;  // as evaluate's
   // It ends after the first checkpoint of this number or a higher one; missing: never.

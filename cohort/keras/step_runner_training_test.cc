@@ -8,8 +8,8 @@
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/step/step_runner.h"
 #include "cohort/distribute/strategies/strategy.h"
+#include "cohort/keras/base/zip.h"
 #include "cohort/keras/testing_training.h"
-#include "cohort/keras/zip.h"
 
 namespace cohort::keras {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cohort/core/structure/tensor.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
 
 namespace cohort::keras {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "cohort/optim/internal.h"
+#include "cohort/optim/formula.h"
 
 namespace cohort::optim {
 namespace {

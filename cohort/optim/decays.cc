@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "cohort/optim/internal.h"
+#include "cohort/optim/checks.h"
 
 namespace cohort::optim {
 

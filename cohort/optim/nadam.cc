@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cohort/optim/internal.h"
+#include "cohort/optim/formula.h"
 
 namespace cohort::optim {
 namespace {

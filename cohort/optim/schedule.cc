@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-#include "cohort/optim/internal.h"
+#include "cohort/optim/checks.h"
 
 namespace cohort::optim {
 ExponentialDecay::ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {

@@ -1,6 +1,6 @@
 #include "cohort/optim/sgd.h"
 
-#include "cohort/optim/internal.h"
+#include "cohort/optim/formula.h"
 
 namespace cohort::optim {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "cohort/optim/internal.h"
+#include "cohort/optim/formula.h"
 
 namespace cohort::optim {
 namespace {

@@ -33,7 +33,7 @@ struct SlotList {
   // Keras walks over the variables several times when it makes slots, and numbers the slots of a
   // later walk after those of earlier ones; within a walk, variable by variable.
   int walk = 0;
-  // Where the rule keeps no such slot: Keras has zeros there (else the list stays empty).
+  // Keras has zeros where the rule keeps no such slot (else the list stays empty).
   bool zeros_if_not_kept = false;
 };
 

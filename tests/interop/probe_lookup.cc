@@ -1,7 +1,7 @@
 #include <ATen/ops/tensor.h>
 #include <cohort/core/error.h>
-#include <cohort/keras/layers/integer_lookup.h>
-#include <cohort/keras/layers/string_lookup.h>
+#include <cohort/keras/layers/lookup/integer_lookup.h>
+#include <cohort/keras/layers/lookup/string_lookup.h>
 
 #include <optional>
 #include <string>

@@ -9,9 +9,9 @@
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/keras/callbacks/backup_removal.h"
-#include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/metrics/reported_metrics.h"
-#include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/fit_state.h"
 #include "cohort/keras/training/training.h"
 #include "cohort/train/checkpoint_reader.h"
 #include "cohort/train/saving/checkpoint_directory.h"
@@ -22,7 +22,7 @@ using internal::Training;
 
 namespace {
 
-// Of backups of earlier versions, which had no names for metrics.
+// Backups of earlier versions had no names for metrics.
 bool has_metrics_by_place(const std::string& backup) {
   const auto variables = train::list_variables(backup);
   const auto has = [&](std::string_view metric) {
@@ -90,7 +90,7 @@ void BackupAndRestore::restore(const std::string& backup) {
   metrics_->set_found_by_place(by_place);
   const auto path = manager_->restore_or_initialize({.fall_back = true});
   metrics_->set_found_by_place(false);
-  // Where places decide, nothing is known of the metrics that the first step makes.
+  // Places say nothing of the metrics that the first step makes.
   if (by_place) metrics_->stop_waiting();
   if (!path || !is_chief()) return;
   const internal::FitProgress& progress = *Training::of(*internal::model_of(model())).fit->progress;

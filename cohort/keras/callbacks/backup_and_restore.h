@@ -10,8 +10,8 @@
 #include <string>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/save_freq.h"
+#include "cohort/keras/model/callback.h"
 #include "cohort/train/checkpoint_manager.h"
 
 namespace cohort::internal {
@@ -47,6 +47,10 @@ class COHORT_API BackupAndRestore : public Callback {
   void on_train_error() override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<BackupAndRestore>(*this);
+  }
+
   void make_manager();
   void restore(const std::string& backup);
   void save();

@@ -10,7 +10,7 @@
 #include "cohort/core/program/interrupt.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/callbacks/backup_removal.h"
-#include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/testing_fit.h"

@@ -7,7 +7,7 @@
 
 namespace cohort::internal {
 
-// Under which a CheckpointManager writes backups: "backup-1", "backup-2", ...
+// The name of the backups that a CheckpointManager writes: "backup-1", "backup-2", ...
 inline constexpr const char* kBackupName = "backup";
 
 // Removes what such a manager wrote in `directory`, and what an earlier removal has left. A kill or a power

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort {
 namespace internal {
@@ -39,6 +39,10 @@ class COHORT_API CSVLogger : public Callback {
   void on_train_error() override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<CSVLogger>(*this);
+  }
+
   std::string filename_;
   CSVLoggerOptions options_;
   std::shared_ptr<internal::UniqueFd> file_;

@@ -2,7 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 
 namespace cohort::keras::callbacks {
 

@@ -10,8 +10,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/monitor.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort::keras::callbacks {
 
@@ -45,6 +45,9 @@ class COHORT_API EarlyStopping : public Callback {
   void on_epoch_end(int64_t epoch, Logs& logs) override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<EarlyStopping>(*this);
+  }
   std::vector<internal::LogRead> log_reads() const override { return {monitor_.log_read()}; }
 
   EarlyStoppingOptions options_;

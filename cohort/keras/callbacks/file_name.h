@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/keras/training/logs.h"
+#include "cohort/keras/model/logs.h"
 
 namespace cohort::internal {
 

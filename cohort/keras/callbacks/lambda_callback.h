@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort::keras::callbacks {
 

@@ -6,7 +6,7 @@
 #include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/saving/config_json.h"
+#include "cohort/keras/base/config_json.h"
 
 namespace cohort::internal {
 namespace {
@@ -76,7 +76,7 @@ class GraphWriter {
     }
   }
 
-  // As a node, or the scope of a model's layers.
+  // Adds a layer as a node, or a model as the scope of its layers.
   void add_layer(const Json& layer, const std::string& scope, const Names& inputs) {
     constexpr uint32_t kNode = 1, kName = 1, kOperation = 2, kInput = 3;
     const std::string name = join(scope, name_of(layer));
@@ -97,7 +97,7 @@ class GraphWriter {
   }
 
  private:
-  // Of the layers of these names in the model.
+  // The nodes that have the results of the layers of these names in the model.
   static Names outputs_of(const Names& layers, const Json& model, const std::string& scope) {
     Names nodes;
     for (const Json& layer : layers_of(model)) {

@@ -7,9 +7,9 @@
 
 #include "cohort/core/bytes/wire.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/keras/functional.h"
 #include "cohort/keras/layers/layers.h"
-#include "cohort/keras/sequential.h"
+#include "cohort/keras/model/functional.h"
+#include "cohort/keras/model/sequential.h"
 
 namespace cohort::keras {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
 
 namespace cohort::keras::callbacks {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/monitor.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort::keras::callbacks {
 
@@ -33,6 +33,10 @@ class COHORT_API LearningRateScheduler : public Callback {
   void on_epoch_end(int64_t epoch, Logs& logs) override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<LearningRateScheduler>(*this, {"lr"});
+  }
+
   Schedule schedule_;
   int verbose_;
 };
@@ -61,6 +65,9 @@ class COHORT_API ReduceLROnPlateau : public Callback {
   void on_epoch_end(int64_t epoch, Logs& logs) override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<ReduceLROnPlateau>(*this, {"lr"});
+  }
   std::vector<internal::LogRead> log_reads() const override { return {monitor_.log_read()}; }
 
   ReduceLROnPlateauOptions options_;

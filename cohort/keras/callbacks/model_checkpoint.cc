@@ -5,7 +5,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/file_name.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 #include "cohort/keras/saving/saved_model.h"
 #include "cohort/train/saving/checkpoint_directory.h"
 

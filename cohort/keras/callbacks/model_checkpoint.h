@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/monitor.h"
 #include "cohort/keras/callbacks/save_freq.h"
+#include "cohort/keras/model/callback.h"
 #include "cohort/train/checkpoint.h"
 
 namespace cohort::internal {
@@ -34,7 +34,8 @@ struct ModelCheckpointOptions {
   std::string monitor = "val_loss";
   // Only where `monitor` is better than that of the last model that was saved.
   bool save_best_only = false;
-  // As ModelHandle::save_weights. Else as ModelHandle::save: models::load_model makes the model again.
+  // Saves as ModelHandle::save_weights does; else as ModelHandle::save, so that models::load_model
+  // makes the model again.
   bool save_weights_only = false;
   // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc", a number
   // after it apart ("auc_1").
@@ -46,8 +47,8 @@ struct ModelCheckpointOptions {
   bool asynchronous = true;
 };
 
-// Under a file system that is full (ResourceExhausted) training goes on: the error is logged, and
-// the next save is tried as usual. COLLECTIVE over tasks, of which one writes; other processes cannot
+// Training goes on when the file system is full (ResourceExhausted): the error is logged, and the
+// next save is tried as usual. COLLECTIVE over tasks, of which one writes; other processes cannot
 // save into the same directory as long as fit runs.
 // Errors of fit, before the first step: InvalidArgument, if the logs will not have what a file name
 // is made of (val_loss without validation; names of training are known after that step);
@@ -60,7 +61,7 @@ class COHORT_API ModelCheckpoint : public Callback {
   // Errors: InvalidArgument (no filepath, or one with a brace without its other, a format that is
   // none, {batch} where each epoch is saved, or a number of validation where steps are; a mode).
   explicit ModelCheckpoint(ModelCheckpointOptions options);
-  // As in Python: the path first. It takes the place of options.filepath.
+  // Takes the path first, as in Python, in place of options.filepath.
   template <std::convertible_to<std::string> Path>  // so that {.filepath = ..} is not taken for one
   explicit ModelCheckpoint(const Path& filepath, ModelCheckpointOptions options = {})
       : ModelCheckpoint(with_path(std::move(options), filepath)) {}
@@ -77,6 +78,10 @@ class COHORT_API ModelCheckpoint : public Callback {
   void on_train_error() override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<ModelCheckpoint>(*this);
+  }
+
   static ModelCheckpointOptions with_path(ModelCheckpointOptions options, std::string filepath) {
     options.filepath = std::move(filepath);
     return options;

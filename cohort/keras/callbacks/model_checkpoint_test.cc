@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "cohort/keras/callbacks/file_name.h"
-#include "cohort/keras/models.h"
+#include "cohort/keras/saving/models.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_reader.h"

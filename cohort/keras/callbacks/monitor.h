@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/log_read.h"
-#include "cohort/keras/training/logs.h"
+#include "cohort/keras/model/log_read.h"
+#include "cohort/keras/model/logs.h"
 
 namespace cohort::internal {
 

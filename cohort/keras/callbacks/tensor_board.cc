@@ -10,7 +10,7 @@
 #include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/layer_graph.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 #include "cohort/train/summary/summary.h"
 
 namespace cohort::keras::callbacks {
@@ -19,7 +19,7 @@ using internal::str;
 
 namespace {
 
-// Of this task: several of a job may run on one host.
+// Names the task, since several tasks of a job may run on one host.
 std::string trace_name() {
   const internal::Task& task = internal::Task::current();
   const bool is_alone = task.job() == "localhost";
@@ -148,7 +148,7 @@ void TensorBoard::write_model() {
 
 void TensorBoard::on_train_batch_begin(int64_t batch) {
   last_batch_ = batch - 1;
-  // With steps_per_execution, the steps that begin together.
+  // One call stands for all steps of an execution (steps_per_execution).
   const bool is_due = options_.profile_batch.first() > 0 && !profiles_ &&
                       steps_of_fit_ < options_.profile_batch.last() &&
                       steps_of_fit_ + 1 >= options_.profile_batch.first();

@@ -12,7 +12,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 #include "cohort/train/summary/summary_writer.h"
 
 namespace cohort::keras::callbacks {
@@ -85,6 +85,10 @@ class COHORT_API TensorBoard : public Callback {
   void on_test_end(const Logs& logs) override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<TensorBoard>(*this);
+  }
+
   using Clock = std::chrono::steady_clock;
 
   int64_t step() const;

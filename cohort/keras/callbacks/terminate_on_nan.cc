@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "cohort/core/observe/logging.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 
 namespace cohort::keras::callbacks {
 

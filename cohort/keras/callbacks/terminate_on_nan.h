@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cohort/core/export.h"
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback.h"
 
 namespace cohort::keras::callbacks {
 
@@ -15,6 +15,10 @@ class COHORT_API TerminateOnNaN : public Callback {
   void on_epoch_end(int64_t epoch, Logs& logs) override;
 
  private:
+  std::optional<std::vector<std::string>> log_additions() const override {
+    return internal::added_by<TerminateOnNaN>(*this);
+  }
+
   void stop_unless_finite(const Logs& logs, const char* when, int64_t number);
 };
 

@@ -79,7 +79,7 @@ class GzipSource final : public ByteSource {
   }
 
  private:
-  // Until the output is full or the stream has ended; how many bytes came.
+  // Fills the output, or reads until the stream ends. Returns the number of bytes.
   size_t inflate(std::span<uint8_t> out) {
     const auto step = inflater_.inflate(bytes_.substr(position_),
                                         {reinterpret_cast<char*>(out.data()), out.size()});

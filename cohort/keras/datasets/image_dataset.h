@@ -18,8 +18,8 @@ struct TrainTest {
   Split test;
 };
 
-// Where to look, in this order. What `directory` names must hold the files; without it, the files
-// of the cache are taken, and those that it lacks are downloaded into it.
+// The places to look, in this order. `directory`, if given, must hold the files; without it, the
+// files of the cache are taken, and those that it lacks are downloaded into it.
 struct LoadOptions {
   std::string directory = "";        // the four files, plain or .gz, under their usual names
   std::string cache_directory = "";  // empty: cohort/datasets below $XDG_CACHE_HOME or ~/.cache

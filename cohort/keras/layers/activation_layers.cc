@@ -5,17 +5,17 @@
 
 #include <utility>
 
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 
 namespace cohort::keras::layers {
 namespace {
 
 using internal::str;
 
-// Of each layer: its fields, what it says to plans, and its function of an input.
+// Each layer has its fields, what it says to plans, and its function of an input.
 
 template <class Fields>
 void fields_of(Fields& field, auto& options) requires(requires { options.max_value; }) {

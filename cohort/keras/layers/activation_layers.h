@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/base/layer_handle.h"
 
 namespace cohort::keras::layers {
 
-// Of all of them: Shape: [..], floating -> the same.
+// All of them: Shape: [..], floating -> the same.
 
 struct ReLUOptions {
   std::optional<double> max_value = std::nullopt;  // larger results are cut to it; not below 0

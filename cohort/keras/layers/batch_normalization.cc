@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/step/replica_context.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 #include "cohort/ops/batch_norm.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -127,7 +127,7 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
                                      " channels, but got ", internal::describe(input)));
     }
     const bool by_batch = *options.training && trainable();
-    // As Keras, whose kernel for images knows no mask.
+    // Keras's kernel for images knows no mask.
     const Tensor mask = by_batch && !is_of_images(x.sizes()) ? internal::mask_of(input) : Tensor();
     return internal::keep_mask(input, normalized(x, mask, by_batch));
   }
@@ -179,7 +179,7 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
     return output;
   }
 
-  // As Keras: of images the moving variance is the unbiased estimate.
+  // The moving variance of images is the unbiased estimate, as in Keras.
   void move_unbiased(at::IntArrayRef x, const Tensor& mean, const Tensor& variance) const {
     const auto samples =
         static_cast<double>(c10::multiply_integers(x) / x[static_cast<size_t>(axis_)]);
@@ -231,7 +231,7 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
     return output;
   }
 
-  // Of all replicas where the layer is synchronized.
+  // The sum over all replicas where the layer is synchronized.
   Tensor total(const Tensor& value) const {
     return options_.synchronized ? sum_over_replicas(value) : value;
   }

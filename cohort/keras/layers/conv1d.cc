@@ -5,10 +5,10 @@
 
 #include <utility>
 
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/window.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/conv_fields.h"
-#include "cohort/keras/layers/window.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/plan/operation.h"
 
 namespace cohort::keras::layers {
@@ -64,7 +64,7 @@ class Conv1DImpl final : public Layer {
       padded = padded.slice(2, 0, padded.size(2), stride);
       stride = 1;
     }
-    // As in Conv2D: not all of libtorch's paths take a kernel with strides of its own.
+    // Not all of libtorch's paths take a kernel with strides of its own (see Conv2D).
     const Tensor kernel = kernel_.value().permute({2, 1, 0}).contiguous();
     const Tensor outputs = at::conv1d(padded, kernel, bias_ ? bias_.value() : Tensor(), {stride},
                                       /*padding=*/at::IntArrayRef{0}, {window_.dilation.width});

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/activations.h"
-#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/base/activations.h"
+#include "cohort/keras/layers/base/layer_handle.h"
 
 namespace cohort::keras::layers {
 

@@ -4,10 +4,10 @@
 
 #include <utility>
 
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 #include "cohort/keras/layers/conv_fields.h"
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/conv_fields.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -84,7 +84,7 @@ class Conv2DTransposeImpl final : public Layer {
 
   Tensor call(const Tensor& input, const CallOptions&) override {
     Tensor images = internal::to_channels_first(input.to(dtype()));
-    // As in Conv2D: not all of libtorch's paths take strides of their own.
+    // Not all of libtorch's paths take strides of their own (see Conv2D).
     const Tensor kernel = kernel_.value().permute({3, 2, 0, 1}).contiguous();
     if (images.size(0) == 0) images = images.contiguous();
     const Size2D& strides = window_.strides;

@@ -1,7 +1,7 @@
 // The fields that the configurations of convolutions share. For sources only.
 #pragma once
 
-#include "cohort/keras/saving/fields.h"
+#include "cohort/keras/base/fields.h"
 
 namespace cohort::keras::layers {
 

@@ -3,11 +3,11 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/keras/layers/fusion.h"
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/fusion.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 #include "cohort/ops/linear.h"
 
 namespace cohort::keras::layers {

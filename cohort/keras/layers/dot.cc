@@ -5,15 +5,15 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/layers/base/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
 
 using internal::str;
 
-// As rows of the vectors that lie along `axis`: [batch, others, n], with the sizes of the others.
+// The vectors that lie along `axis`, as rows: [batch, others, n], with the sizes of the others.
 struct Rows {
   Rows(const Tensor& input, int64_t axis) : vectors(input.movedim(axis, -1)) {
     others = vectors.sizes().slice(1, static_cast<size_t>(vectors.dim() - 2)).vec();

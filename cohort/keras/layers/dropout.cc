@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/core/context_stack.h"
-#include "cohort/distribute/core/replica_streams.h"
-#include "cohort/distribute/core/strategy_core.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/keras/layers/kept_elements.h"
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/step/context_stack.h"
+#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/step/replica_streams.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/kept_elements.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 #include "cohort/ops/generator_streams.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/objects/trackable.h"
@@ -31,8 +31,8 @@ class ReplicaGenerators final : public train::Trackable {
  public:
   explicit ReplicaGenerators(uint64_t seed) : seed_(seed) {}
 
-  // That of the calling replica. The first replica of a task to come makes those of all, so that a
-  // checkpoint holds the same generators whichever replicas have drawn.
+  // The calling replica's generator. The first replica of a task to come makes those of all, so
+  // that a checkpoint holds the same generators whichever replicas have drawn.
   random::RandomGenerator get() {
     const distribute::ReplicaContext* replica = distribute::get_replica_context();
     const auto id =

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 
 namespace cohort::keras::layers {
 namespace {

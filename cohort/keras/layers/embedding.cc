@@ -8,9 +8,9 @@
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/distribute/variables/variable_impl.h"
-#include "cohort/keras/layers/fusion.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/fusion.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/parameter_server/store/row_ids.h"
 

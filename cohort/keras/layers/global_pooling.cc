@@ -2,12 +2,12 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/keras/layers/fusion.h"
-#include "cohort/keras/layers/operation.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/fusion.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 #include "cohort/keras/layers/pooling1d.h"
 #include "cohort/keras/layers/pooling2d.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {

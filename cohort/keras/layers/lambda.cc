@@ -1,7 +1,7 @@
 #include "cohort/keras/layers/lambda.h"
 
 #include "cohort/core/error.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/layers/base/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {

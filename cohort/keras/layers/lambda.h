@@ -13,7 +13,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/structure_call.h"
-#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/base/layer_handle.h"
 
 namespace cohort::keras::layers {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -103,7 +103,7 @@ class LayerNormalizationImpl final : public Layer {
   }
 
  private:
-  // As Keras, which reads the weights of axes in another order in the order of the input's.
+  // Keras reads the weights in the order of the input's axes, whatever the order of the option.
   Tensor along_axes(const Tensor& weight) const {
     return weight.defined() && weight.sizes() != sizes_ ? weight.reshape(sizes_) : weight;
   }

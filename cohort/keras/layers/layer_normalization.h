@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/base/layer_handle.h"
 
 namespace cohort::keras::layers {
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/testing_folder.h"
-#include "cohort/keras/functional.h"
 #include "cohort/keras/layers/layers.h"
+#include "cohort/keras/model/functional.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {

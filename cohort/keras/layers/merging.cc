@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/ops/kinks.h"
 
 namespace cohort::keras::layers {
@@ -28,7 +28,7 @@ std::vector<Tensor> tensors_of(const Structure& inputs, size_t least, const std:
   return tensors;
 }
 
-// Of what is merged step by step: a step counts where it counts in all inputs.
+// The mask of what is merged step by step: a step counts where it counts in all inputs.
 Tensor common_mask(const std::vector<Tensor>& tensors) {
   Tensor common;
   for (const Tensor& tensor : tensors) {
@@ -40,8 +40,8 @@ Tensor common_mask(const std::vector<Tensor>& tensors) {
 
 using Merge = Tensor (*)(const Tensor& a, const Tensor& b);
 
-// As Keras: what has fewer dimensions lacks those behind the batch, so that [batch, features] goes with each
-// step of [batch, steps, features].
+// An input with fewer dimensions lacks those behind the batch, as in Keras, so that
+// [batch, features] goes with each step of [batch, steps, features].
 Tensor of_rank(int64_t rank, Tensor tensor) {
   while (tensor.dim() > 0 && tensor.dim() < rank) tensor = tensor.unsqueeze(1);
   return tensor;

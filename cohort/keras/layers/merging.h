@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/layers/symbolic.h"
+#include "cohort/keras/layers/base/symbolic.h"
 
 namespace cohort::keras::layers {
 
@@ -16,8 +16,8 @@ struct MergeOptions {
 };
 using AddOptions = MergeOptions;
 
-// Of the next six, element by element: Shapes: two or more of [batch, ..] that broadcast -> that to
-// which they do.
+// The next six work element by element. Shapes: two or more of [batch, ..] that broadcast -> the
+// shape to which they broadcast.
 
 // The sum.
 class COHORT_API Add : public LayerHandle {

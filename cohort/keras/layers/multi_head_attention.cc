@@ -9,11 +9,11 @@
 
 #include "cohort/core/text.h"
 #include "cohort/core/threads/lazy.h"
-#include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/base/weighting.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/dropout.h"
-#include "cohort/keras/masks.h"
-#include "cohort/keras/saving/layer_config.h"
-#include "cohort/keras/weighting.h"
 
 namespace cohort::keras::layers {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/layers/symbolic.h"
+#include "cohort/keras/layers/base/symbolic.h"
 
 namespace cohort::keras::layers {
 

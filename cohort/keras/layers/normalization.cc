@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/keras/backend.h"
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/distribute/step/context.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::layers {
@@ -63,7 +63,7 @@ class NormalizationImpl final : public Layer {
       throw InvalidArgumentError(
           str("Normalization: variance is ", Structure(options_.variance), ", in part below 0"));
     }
-    // Of their own: what the caller does with his is no part of the model.
+    // Copies: what the caller does with the given tensors is no part of the model.
     options_.mean = options_.mean.detach().clone();
     options_.variance = options_.variance.detach().clone();
   }
@@ -92,7 +92,7 @@ class NormalizationImpl final : public Layer {
     }
   }
 
-  // Of data [batch] the default axis would take each place in the batch for a feature.
+  // The default axis would take each place in a batch of data [batch] for a feature.
   [[noreturn]] void refuse_batch_of_numbers() const {
     throw InvalidArgumentError(str("layer '", name(), "': adapt got batches of numbers, [batch], ",
                                    "which have no axis of features; .axis = {} learns one mean and "
@@ -185,7 +185,7 @@ class NormalizationImpl final : public Layer {
 
  private:
   bool is_given() const { return options_.mean.defined(); }
-  // Of one example without a batch, whose dimension 0 counts as that of a batch elsewhere.
+  // The size of one example without a batch; elsewhere dimension 0 counts as that of a batch.
   int64_t size_of_example() const {
     if (is_given()) return std::max(options_.mean.numel(), options_.variance.numel());
     if (example_size_) return *example_size_;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/base/layer_handle.h"
 #include "cohort/keras/layers/lookup/adapt_options.h"
 
 namespace cohort {
@@ -23,9 +23,9 @@ class Dataset;
 namespace keras::layers {
 
 struct NormalizationOptions {
-  // Those whose elements have a mean and variance of their own; empty: one for all elements.
+  // The axes whose elements have a mean and variance of their own; empty: one for all elements.
   std::vector<int64_t> axis = {-1};
-  // Of the sizes of `axis`, or what is broadcast to those: one number for all. Both or neither;
+  // Both have the sizes of `axis`, or broadcast to them (one number for all). Give both or neither:
   // without them the layer learns.
   Tensor mean = Tensor();
   Tensor variance = Tensor();

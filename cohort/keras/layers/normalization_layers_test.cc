@@ -16,7 +16,7 @@
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/layers/layers.h"
-#include "cohort/keras/sequential.h"
+#include "cohort/keras/model/sequential.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"

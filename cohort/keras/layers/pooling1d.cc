@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "cohort/keras/base/window.h"
+#include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/pooling2d.h"
-#include "cohort/keras/layers/window.h"
-#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 #include "cohort/ops/max_pool.h"
 
 namespace cohort::keras::layers {

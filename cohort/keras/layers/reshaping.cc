@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
 
 namespace cohort::keras::layers {
 namespace {

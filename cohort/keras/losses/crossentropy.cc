@@ -11,9 +11,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/keras/backend.h"
-#include "cohort/keras/logits.h"
-#include "cohort/keras/weighting.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/ops/class_rows.h"
 #include "cohort/ops/kinks.h"
 
@@ -112,8 +112,8 @@ Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from
   const Tensor& predictions = known.values;
   const bool are_logits = known.are_logits;
   if (!are_logits) warnings.scores.look(predictions, what);
-  // Without a copy where labels are integers, by the same loop where they are not: a label's dtype changes
-  // no bit.
+  // Integer labels need no copy. Other labels go through the same loop, so that a label's dtype
+  // changes no bit.
   const auto by_rows = [&](const Tensor& of_rows) {
     return are_logits && are_small_class_rows(of_rows, predictions)
                ? crossentropy_of_rows(of_rows, predictions)

@@ -71,8 +71,8 @@ inline constexpr const char* kForSparse =
 inline constexpr const char* kForCategorical =
     "; one-hot labels are for CategoricalCrossentropy (as a metric, CategoricalAccuracy), and "
     "labels.argmax(-1) makes numbers of classes of them";
-// As SparseCategoricalCrossentropy takes them: labels as int64 in the shape of predictions without
-// its last dimension. Errors: InvalidArgument (shapes; complex labels).
+// Labels for SparseCategoricalCrossentropy: int64, in the shape of predictions without its last
+// dimension. Errors: InvalidArgument (shapes; complex labels).
 Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char* what);
 // Labels in predictions' dtype, once ranks that differ by a last dimension of 1 are made equal.
 // Errors: InvalidArgument (shapes; scalars; complex labels; predictions of a dtype that is not floating).

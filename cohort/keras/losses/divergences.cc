@@ -1,6 +1,6 @@
 #include "cohort/keras/losses/divergences.h"
 
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
 #include "cohort/keras/losses/matched_loss.h"
 
 namespace cohort {

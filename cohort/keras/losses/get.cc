@@ -2,8 +2,11 @@
 
 #include <vector>
 
-#include "cohort/keras/losses/losses.h"
-#include "cohort/keras/named.h"
+#include "cohort/keras/base/named.h"
+#include "cohort/keras/losses/crossentropy.h"
+#include "cohort/keras/losses/divergences.h"
+#include "cohort/keras/losses/hinges.h"
+#include "cohort/keras/losses/regression.h"
 
 namespace cohort {
 namespace internal {

@@ -15,7 +15,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/keras/config.h"
+#include "cohort/keras/base/config.h"
 
 namespace cohort::keras::losses {
 
@@ -52,8 +52,8 @@ class COHORT_API Loss {
   const std::string& name() const { return options_.name; }
   Reduction reduction() const { return options_.reduction; }
   Loss with_reduction(Reduction reduction) const;
-  // As Keras writes it: {"class_name": "Huber", "config": {"delta": 1, ..}, ..}; nothing of a
-  // function of the program.
+  // Keras's form: {"class_name": "Huber", "config": {"delta": 1, ..}, ..}; nullopt for a function
+  // of the program.
   std::optional<Config> serialize() const;
 
  protected:

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "cohort/core/error.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
 #include "cohort/keras/losses/matched_loss.h"
 #include "cohort/ops/kinks.h"
 
@@ -45,7 +45,7 @@ Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta) {
       .mean(-1);
 }
 
-// Of length 1, and 0 where it is 0.
+// Vectors of length 1; a vector of zeros stays as it is.
 Tensor unit_vectors(const Tensor& x, int64_t axis) {
   constexpr double kLeastSquare = 1e-12;
   return x * x.square().sum(axis, /*keepdim=*/true).clamp_min(kLeastSquare).rsqrt();

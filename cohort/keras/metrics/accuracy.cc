@@ -1,9 +1,9 @@
 #include "cohort/keras/metrics/accuracy.h"
 
 #include "cohort/core/error.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/losses/crossentropy.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/weighting.h"
 #include "cohort/ops/class_rows.h"
 
 namespace cohort {

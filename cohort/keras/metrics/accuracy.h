@@ -71,7 +71,7 @@ class COHORT_API TopKCategoricalAccuracy : public MeanMetricWrapper {
 }  // namespace cohort::keras::metrics
 
 namespace cohort::internal {
-// Which accuracy "accuracy" means to Keras's compile: binary for predictions of one number, sparse
+// What "accuracy" means to Keras's compile: binary accuracy for predictions of one number, sparse
 // for labels without the classes' dimension, else categorical. One value for each example or more.
 // Errors: InvalidArgument (shapes).
 Tensor accuracy_by_shapes(const Tensor& y_true, const Tensor& y_pred);

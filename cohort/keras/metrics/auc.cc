@@ -10,11 +10,11 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/config_json.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/saving/config_json.h"
-#include "cohort/keras/weighting.h"
 
 namespace cohort {
 namespace internal {
@@ -28,7 +28,7 @@ using keras::metrics::SummationMethod;
 Tensor low(const Tensor& x) { return x.slice(0, 0, -1); }
 Tensor high(const Tensor& x) { return x.slice(0, 1); }
 
-// Between two thresholds precision = (tp_high + slope * (p - p_high)) / p, where p, the number of
+// Precision between two thresholds is (tp_high + slope * (p - p_high)) / p, where p, the number of
 // positive predictions, grows evenly. Its integral over recall is
 // slope * (dtp + intercept * log(p_low / p_high)) / positives.
 Tensor interpolated_precision(const ConfusionCounts& counts) {
@@ -94,7 +94,7 @@ void check_label_weights(const AUCOptions& options) {
   }
 }
 
-// With an end below 0 and one above 1, so that every prediction is between two.
+// The ends are below 0 and above 1, so that every prediction is between two thresholds.
 std::vector<double> all_thresholds(const AUCOptions& options) {
   if (options.num_labels < 0) throw_option("num_labels", options.num_labels, "not be negative");
   check_label_weights(options);

@@ -8,7 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
 

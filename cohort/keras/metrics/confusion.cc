@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/config_json.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/saving/config_json.h"
 
 namespace cohort {
 namespace internal {

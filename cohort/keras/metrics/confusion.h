@@ -33,19 +33,19 @@ class COHORT_API TruePositives : public PredictionMetric {
   explicit TruePositives(const ConfusionCountOptions& options = {});
 };
 
-// Of negative predictions for negative labels.
+// Counts negative predictions for negative labels.
 class COHORT_API TrueNegatives : public PredictionMetric {
  public:
   explicit TrueNegatives(const ConfusionCountOptions& options = {});
 };
 
-// Of positive predictions for negative labels.
+// Counts positive predictions for negative labels.
 class COHORT_API FalsePositives : public PredictionMetric {
  public:
   explicit FalsePositives(const ConfusionCountOptions& options = {});
 };
 
-// Of negative predictions for positive labels.
+// Counts negative predictions for positive labels.
 class COHORT_API FalseNegatives : public PredictionMetric {
  public:
   explicit FalseNegatives(const ConfusionCountOptions& options = {});

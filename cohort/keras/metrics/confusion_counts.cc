@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "cohort/core/error.h"
-#include "cohort/keras/weighting.h"
+#include "cohort/keras/base/weighting.h"
 
 namespace cohort::internal {
 namespace {
@@ -30,7 +30,7 @@ Tensor only_top_k(const Tensor& predictions, int64_t k, const char* metric) {
     throw InvalidArgumentError(
         str(metric, ": top_k is ", k, ", but the predictions are ", describe(predictions)));
   }
-  // Of equal ones the first are taken, which topk does not promise.
+  // The first of equal predictions are taken, which topk does not promise.
   const Tensor places =
       std::get<1>(predictions.sort(/*stable=*/true, -1, /*descending=*/true)).narrow(-1, 0, k);
   return at::full_like(predictions, kNeverPositive)

@@ -29,7 +29,7 @@ class Thresholds {
 // Errors: InvalidArgument (none; one outside [0, 1]; names `metric`).
 void check_thresholds(std::string_view metric, const std::vector<double>& thresholds);
 
-// Of thresholds or classes, however many there are memory for: more come of a damaged configuration.
+// Bounds the number of thresholds or classes: more of them come from a damaged configuration.
 // Errors: InvalidArgument.
 void check_not_too_many(std::string_view metric, std::string_view option, int64_t count);
 

@@ -43,7 +43,7 @@ CustomMetric::CustomMetric(const CustomMetricOptions& options)
         }
         for (size_t i = 0; i < parts.size(); ++i) {
           if (parts[i].defined() && parts[i].sizes() == shape) {
-            // As 0: sums of -0 look as if nothing had been added.
+            // Turns -0 into 0: sums of -0 look as if nothing had been added.
             if (!internal::number_on_host(parts[i])) parts[i] = parts[i] + 0;
             continue;
           }

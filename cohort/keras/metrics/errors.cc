@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/keras/base/fields.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/losses/losses.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/saving/fields.h"
-#include "cohort/keras/weighting.h"
 
 namespace cohort {
 namespace internal {

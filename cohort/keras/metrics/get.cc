@@ -5,9 +5,15 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/losses/losses.h"
-#include "cohort/keras/metrics/metrics.h"
-#include "cohort/keras/named.h"
+#include "cohort/keras/metrics/accuracy.h"
+#include "cohort/keras/metrics/auc.h"
+#include "cohort/keras/metrics/best_threshold.h"
+#include "cohort/keras/metrics/confusion.h"
+#include "cohort/keras/metrics/custom_metric.h"
+#include "cohort/keras/metrics/errors.h"
+#include "cohort/keras/metrics/iou.h"
 
 namespace cohort {
 namespace internal {

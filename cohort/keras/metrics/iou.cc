@@ -9,10 +9,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/config_json.h"
 #include "cohort/keras/losses/crossentropy.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/saving/config_json.h"
 
 namespace cohort {
 namespace internal {
@@ -165,7 +165,7 @@ IoUOptions of_two_classes(const keras::metrics::BinaryIoUOptions& options) {
       "binary_io_u");
 }
 
-// As Keras writes the options that there are.
+// The options that there are, in Keras's form.
 template <class Options>
 keras::Config iou_config(const Options& options) {
   Json config = Json::object();

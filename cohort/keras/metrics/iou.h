@@ -40,14 +40,14 @@ struct IoUOptions {
   std::string name = "";
 };
 
-// Of some classes.
+// The mean intersection over union of some classes.
 class COHORT_API IoU : public PredictionMetric {
  public:
   // Errors, as of all of these: InvalidArgument (an option, with its value).
   explicit IoU(const IoUOptions& options);
 };
 
-// Of all classes.
+// The mean intersection over union of all classes.
 class COHORT_API MeanIoU : public PredictionMetric {
  public:
   explicit MeanIoU(const MeanIoUOptions& options);

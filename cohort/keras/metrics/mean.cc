@@ -2,8 +2,8 @@
 
 #include <ATen/ops/full.h>
 
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::metrics {

@@ -6,9 +6,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::metrics {

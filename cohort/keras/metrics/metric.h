@@ -20,8 +20,8 @@
 #include "cohort/core/handle.h"
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/keras/config.h"
-#include "cohort/keras/list.h"
+#include "cohort/keras/base/config.h"
+#include "cohort/keras/base/list.h"
 #include "cohort/keras/metrics/metric_result.h"
 
 namespace cohort {
@@ -61,7 +61,7 @@ class COHORT_API Metric {
   // For a train::Checkpoint. Make the metric under the scope of the strategy that runs the steps:
   // saving or restoring before its first use makes its variables.
   std::shared_ptr<train::Trackable> trackable() const;
-  // As Keras writes it; nothing of a function of the program.
+  // Keras's form; nullopt for a function of the program.
   std::optional<Config> serialize() const;
 
  protected:

@@ -86,7 +86,7 @@ template <class Number>
 requires std::is_arithmetic_v<Number>
 bool operator>(Number a, const MetricResult& b) { return b < a; }
 
-// With the digits that its dtype has: 87.5.
+// Prints the digits that its dtype has: 87.5.
 COHORT_API std::ostream& operator<<(std::ostream& out, const MetricResult& result);
 
 }  // namespace cohort::keras::metrics

@@ -20,10 +20,10 @@
 #include "cohort/distribute/variables/read_together.h"
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/distribute/variables/variable_impl.h"
-#include "cohort/keras/backend.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/config_json.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/metric.h"
-#include "cohort/keras/saving/config_json.h"
-#include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/small_sums.h"
 
@@ -239,7 +239,7 @@ std::shared_ptr<MetricState> make_mean_state(std::string name) {
 }
 
 Tensor without_inner_dims(const Tensor& values, const Tensor& weights, InnerDims inner) {
-  // With one dimension less, weights get it as their last one.
+  // Weights with one dimension less get it as their last one.
   if (weights.dim() == 0 || values.dim() < weights.dim() + 2) return values;
   std::vector<int64_t> dims(static_cast<size_t>(values.dim() - weights.dim()));
   std::iota(dims.begin(), dims.end(), weights.dim());

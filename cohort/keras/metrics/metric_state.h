@@ -11,7 +11,7 @@
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/core/build_once.h"
 #include "cohort/distribute/variables/variable.h"
-#include "cohort/keras/config.h"
+#include "cohort/keras/base/config.h"
 #include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
@@ -50,7 +50,7 @@ class MetricState final : public train::Trackable {
   // What a batch without rows adds, of which a function may make no number (a mean, a maximum). Makes the variables
   // all the same, as the other replicas and tasks do at this moment.
   void add_nothing() { variables(); }
-  // Without data that of zeros.
+  // The result of zeros where there is no data.
   Tensor result();
   // Across replicas and outside of steps. Nothing: no replica has added anything since the reset.
   std::optional<Tensor> result_if_any();

@@ -4,8 +4,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {

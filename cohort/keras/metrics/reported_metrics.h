@@ -24,12 +24,12 @@ void check_is_of_training(const std::string& log_name, const std::string& who);
 // Errors: InvalidArgument (a metric gives several numbers).
 void check_is_scalar(const std::string& log_name, const Tensor& result);
 
-// By the names under which they are reported. What a restore brought for metrics that the first step makes
-// waits for them, until the sums of all are reset.
+// The metrics by the names under which they are reported. What a restore brought for metrics that
+// the first step makes waits for them, until the sums of all are reset.
 // Thread safety: that of Trackable, but for `appeared`.
 class ReportedMetrics final : public train::Trackable {
  public:
-  // Those that there are, for the next save or restore. Of two with one name the later gets a number.
+  // Sets the metrics of the next save or restore. The later of two with one name gets a number.
   void set(std::vector<NamedMetric> metrics);
   // Backups once had them as "0", "1", ...; a restore of one finds those of `set` by their places.
   void set_found_by_place(bool by_place) { by_place_ = by_place; }

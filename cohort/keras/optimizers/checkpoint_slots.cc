@@ -74,7 +74,7 @@ void CheckpointSlots::number(const std::vector<UpdateTarget>& targets) {
   }
 }
 
-// As number() will count.
+// Counts as number() will.
 std::shared_ptr<PendingValue> CheckpointSlots::pending_value(const Place& place,
                                                              at::IntArrayRef shape,
                                                              DType dtype) const {

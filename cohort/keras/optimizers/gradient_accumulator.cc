@@ -24,7 +24,8 @@ Tensor dense(const Tensor& gradient) {
   return detached.layout() == at::kStrided ? detached : detached.to_dense();
 }
 
-// Of two of which one may be undefined. Rows stay rows: they may be of a table that nobody holds whole.
+// The sum of two tensors, the first of which may be undefined. Rows stay rows: they may belong to a
+// table that nobody holds whole.
 Tensor added(const Tensor& sum, const Tensor& gradient) {
   if (!gradient.defined()) return sum;
   if (!sum.defined()) return gradient.detach();

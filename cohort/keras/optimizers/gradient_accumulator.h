@@ -12,8 +12,8 @@
 
 #include "cohort/core/program/task.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
-#include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/distribute/step/replica_context.h"
+#include "cohort/keras/optimizers/optimizer_options.h"
 #include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
@@ -36,7 +36,7 @@ class GradientAccumulator final : public train::Trackable {
   // the call has then added nothing.
   bool update_is_due(const distribute::ReplicaContext& replica,
                      const keras::optimizers::GradientsAndVariables& gradients);
-  // Of the replica's calls since the last update, this one included.
+  // The means over the replica's calls since the last update, this one included.
   std::vector<Tensor> means(const distribute::ReplicaContext& replica,
                             const keras::optimizers::GradientsAndVariables& gradients);
   // Begins anew, after the update.
@@ -47,13 +47,13 @@ class GradientAccumulator final : public train::Trackable {
   bool awaits_children() const override { return !is_in_memory_; }
 
  private:
-  // Of a replica, with its task.
+  // A replica, with its task.
   using Caller = std::pair<const Task*, int>;
 
   // What a replica has of its calls since the last update.
   struct Own {
     std::vector<Variable> list;
-    // Where they are in memory.
+    // Used where the sums are in memory.
     int64_t calls = 0;
     std::unordered_map<const VariableImpl*, Tensor> sums;
   };

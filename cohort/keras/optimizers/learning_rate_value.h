@@ -18,9 +18,9 @@ class LearningRateValue final : public train::Trackable {
   // Errors: InvalidArgument (not finite in `dtype`).
   LearningRateValue(double value, DType dtype);
 
-  // From now on it is the value of a variable, so that workers use in their steps what the task that hands
-  // the steps out has set. It lies beside `neighbour`, which steps read: they make no call for it alone.
-  // Not from several threads.
+  // Makes it the value of a variable, so that workers use in their steps what the task that hands
+  // the steps out has set. It lies beside `neighbour`, which steps read: they make no call for it
+  // alone. Not from several threads.
   void share(const std::string& name, const Variable& neighbour);
 
   // In a task that cannot read the variable: what its own program has set.

@@ -1,8 +1,16 @@
 #include "cohort/keras/optimizers/optimizer.h"
 
+#include "cohort/keras/base/config_json.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
-#include "cohort/keras/saving/config_json.h"
 #include "cohort/ops/gradient_tape.h"
+
+namespace cohort::internal {
+
+OptimizerState& OptimizerState::of(const keras::optimizers::Optimizer& optimizer) {
+  return *optimizer.state_;
+}
+
+}  // namespace cohort::internal
 
 namespace cohort::keras::optimizers {
 

@@ -6,13 +6,13 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/named.h"
+#include "cohort/keras/base/named.h"
+#include "cohort/optim/decays.h"
 
 namespace cohort::internal {
 namespace {
 
 using keras::optimizers::LearningRate;
-using keras::optimizers::NotFinite;
 
 template <class Fields, class Options>
 void schedule_fields(Fields& field, Options& options) {
@@ -94,12 +94,35 @@ const std::vector<Named<ScheduleClass>>& schedule_classes() {
 
 }  // namespace
 
+keras::optimizers::Optimizer optimizer_of_name(std::string_view name) {
+  const auto* found = find_named(optimizer_classes(), lower(name));
+  if (found != nullptr) return found->value.make();
+  throw_unknown_name("optimizer", name, names_of(optimizer_classes()));
+}
+
+keras::optimizers::Optimizer read_optimizer(const Json& json, const std::string& where) {
+  if (json.is_string()) return optimizer_of_name(json.get<std::string>());
+  const ClassAndConfig parts = class_and_config(json, where);
+  const auto* found = find_named(optimizer_classes(), parts.class_name);
+  if (found == nullptr) {
+    throw_unknown_name("optimizer", parts.class_name, names_of(optimizer_classes()), where);
+  }
+  return read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value.read);
+}
+
+}  // namespace cohort::internal
+
+namespace cohort::keras::optimizers {
+
+using internal::Json;
+
 Json field_json(const LearningRate& value) {
   if (value.schedule() == nullptr) return value.value();
-  for (const Named<ScheduleClass>& entry : schedule_classes()) {
+  for (const internal::Named<internal::ScheduleClass>& entry : internal::schedule_classes()) {
     Json config = entry.value.write(*value.schedule());
     if (config.is_null()) continue;
-    return json_of(serialized("keras.optimizers.schedules", entry.class_name, std::move(config)));
+    return internal::json_of(internal::serialized("keras.optimizers.schedules", entry.class_name,
+                                                  std::move(config)));
   }
   return nullptr;
 }
@@ -109,12 +132,14 @@ void read_field(const Json& json, LearningRate& value, const std::string& where)
     value = json.get<double>();
     return;
   }
-  const ClassAndConfig parts = class_and_config(json, where);
-  const auto* found = find_named(schedule_classes(), parts.class_name);
+  const internal::ClassAndConfig parts = internal::class_and_config(json, where);
+  const auto* found = internal::find_named(internal::schedule_classes(), parts.class_name);
   if (found == nullptr) {
-    throw_unknown_name("schedule", parts.class_name, names_of(schedule_classes()), where);
+    internal::throw_unknown_name("schedule", parts.class_name,
+                                 internal::names_of(internal::schedule_classes()), where);
   }
-  value = read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value.read);
+  value = internal::read_fields(
+      parts.config, internal::str(where, " (", parts.class_name, ")"), found->value.read);
 }
 
 namespace {
@@ -138,28 +163,7 @@ void read_field(const Json& json, NotFinite& value, const std::string& where) {
       return;
     }
   }
-  throw_wrong_field(json, "'allow', 'skip' or 'raise'", where);
-}
-
-keras::optimizers::Optimizer read_optimizer(const Json& json, const std::string& where) {
-  if (json.is_string()) return keras::optimizers::get(json.get<std::string>());
-  const ClassAndConfig parts = class_and_config(json, where);
-  const auto* found = find_named(optimizer_classes(), parts.class_name);
-  if (found == nullptr) {
-    throw_unknown_name("optimizer", parts.class_name, names_of(optimizer_classes()), where);
-  }
-  return read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value.read);
-}
-
-}  // namespace cohort::internal
-
-namespace cohort::keras::optimizers {
-
-Optimizer get(std::string_view name) {
-  const auto* found = internal::find_named(internal::optimizer_classes(), internal::lower(name));
-  if (found != nullptr) return found->value.make();
-  internal::throw_unknown_name("optimizer", name,
-                               internal::names_of(internal::optimizer_classes()));
+  internal::throw_wrong_field(json, "'allow', 'skip' or 'raise'", where);
 }
 
 }  // namespace cohort::keras::optimizers

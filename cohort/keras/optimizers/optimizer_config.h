@@ -3,12 +3,24 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cohort/keras/named.h"
-#include "cohort/keras/optimizers/optimizers.h"
-#include "cohort/keras/saving/fields.h"
+#include "cohort/keras/base/fields.h"
+#include "cohort/keras/base/named.h"
+#include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/optim/rule_fields.h"
+
+namespace cohort::keras::optimizers {
+
+// Found by their argument, where fields are written and read (base/fields.h).
+// Null for a schedule of the program.
+internal::Json field_json(const LearningRate& value);
+internal::Json field_json(NotFinite value);
+void read_field(const internal::Json& json, LearningRate& value, const std::string& where);
+void read_field(const internal::Json& json, NotFinite& value, const std::string& where);
+
+}  // namespace cohort::keras::optimizers
 
 namespace cohort::internal {
 
@@ -44,6 +56,8 @@ struct OptimizerClass {
 // The optimizers that Keras knows by name.
 const std::vector<Named<OptimizerClass>>& optimizer_classes();
 
+// Errors: InvalidArgument (an unknown name with the nearest known one).
+keras::optimizers::Optimizer optimizer_of_name(std::string_view name);
 // Errors: InvalidArgument (`where`; an unknown class with the nearest known name), Unimplemented.
 keras::optimizers::Optimizer read_optimizer(const Json& json, const std::string& where);
 

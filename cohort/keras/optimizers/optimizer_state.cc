@@ -18,8 +18,8 @@
 #include "cohort/distribute/variables/colocation.h"
 #include "cohort/distribute/variables/local_variable.h"
 #include "cohort/distribute/variables/variable_creation.h"
-#include "cohort/keras/backend.h"
-#include "cohort/keras/zip.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/zip.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/optim/transformed.h"
 
@@ -97,10 +97,6 @@ void assign_average(const Variable& variable, const Variable& average) {
 }
 
 }  // namespace
-
-OptimizerState& OptimizerState::of(const keras::optimizers::Optimizer& optimizer) {
-  return *optimizer.state_;
-}
 
 OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
                                keras::optimizers::LearningRate learning_rate,
@@ -304,7 +300,7 @@ std::vector<UpdateTarget> OptimizerState::make_targets(const std::vector<Variabl
         found != nullptr ? *found : made.emplace_back(make_target(variable, made.size(), num_new)));
   }
   if (accumulator_ != nullptr) accumulator_->make(made);
-  // Where restored values do not fit, the slots are given up: a step that is tried again meets the
+  // Slots are given up where restored values do not fit them: a step that is tried again gets the
   // same error, and does not train without them.
   checkpoint_slots_.add(made);
   targets_.insert(targets_.end(), made.begin(), made.end());

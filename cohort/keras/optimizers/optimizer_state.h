@@ -10,12 +10,19 @@
 
 #include "cohort/distribute/core/build_once.h"
 #include "cohort/distribute/gradients/exchange_plans.h"
+#include "cohort/distribute/step/build_once.h"
+#include "cohort/keras/base/config.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
 #include "cohort/keras/optimizers/gradient_accumulator.h"
 #include "cohort/keras/optimizers/learning_rate_value.h"
-#include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/keras/optimizers/optimizer_options.h"
+#include "cohort/optim/update_rule.h"
 #include "cohort/train/objects/saved_kind.h"
 #include "cohort/train/objects/trackable.h"
+
+namespace cohort::keras::optimizers {
+class Optimizer;
+}
 
 namespace cohort::internal {
 
@@ -28,6 +35,7 @@ class OptimizerState final : public train::Trackable, public SavedKind {
                  keras::optimizers::LearningRate learning_rate,
                  const keras::optimizers::CommonOptions& options);
   ~OptimizerState() override;
+  // The state that this handle names.
   static OptimizerState& of(const keras::optimizers::Optimizer& optimizer);
 
   void apply(const keras::optimizers::GradientsAndVariables& gradients,
@@ -70,9 +78,9 @@ class OptimizerState final : public train::Trackable, public SavedKind {
   // The slots of variables seen before, new ones of the others.
   std::vector<UpdateTarget> make_targets(const std::vector<Variable>& variables);
   const UpdateTarget* find_target(const Variable& variable) const;
-  // With use_ema. None: it has never updated the variable.
+  // The average that use_ema keeps; none: the optimizer has never updated the variable.
   Variable average_of(const Variable& variable);
-  // As the `index`-th of so many variables that are new to the optimizer.
+  // `variable` is the `index`-th of `num_new` variables that are new to the optimizer.
   UpdateTarget make_target(const Variable& variable, size_t index, size_t num_new) const;
   // Errors: InvalidArgument (this replica has no gradient at all).
   void check_brought(const distribute::ReplicaContext& replica, const GradientExchange& exchange);

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cohort/keras/named.h"
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/optimizers/optimizer_config.h"
 #include "cohort/optim/adadelta.h"
 #include "cohort/optim/adagrad.h"
@@ -122,6 +122,8 @@ Ftrl::Ftrl(const FtrlOptions& options)
                 options.learning_rate, common(options)) {
   describe("Ftrl", internal::optimizer_config(options));
 }
+
+Optimizer get(std::string_view name) { return internal::optimizer_of_name(name); }
 
 }  // namespace cohort::keras::optimizers
 

@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "cohort/keras/base/config_json.h"
 #include "cohort/keras/losses/loss.h"
-#include "cohort/keras/saving/config_json.h"
-#include "cohort/keras/training/compile_options.h"
+#include "cohort/keras/model/compile_options.h"
 #include "cohort/keras/training/compiled_model.h"
 
 namespace cohort::internal {
@@ -16,7 +16,7 @@ Json compile_config(const CompiledModel& compiled);
 // Errors: InvalidArgument, Unimplemented.
 keras::CompileOptions read_compile_config(const Json& json, const std::string& where);
 
-// By name, or as their serialize() gives them. Errors: InvalidArgument, Unimplemented.
+// Read a name, or what serialize() gives. Errors: InvalidArgument, Unimplemented.
 keras::LossArgument read_loss(const Json& json, const std::string& where);
 keras::MetricArgument read_metric(const Json& json, const std::string& where);
 

@@ -5,7 +5,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/saving/graph_config.h"
+#include "cohort/keras/model/model_config.h"
+#include "cohort/keras/saving/model_reader.h"
 
 namespace cohort::internal {
 namespace {
@@ -14,7 +15,7 @@ using keras::SymbolicStructure;
 using keras::SymbolicTensor;
 using keras::layers::LayerHandle;
 
-// Which tensor: ["dense", 0, 0], perhaps with the arguments of the call that reads it.
+// A tensor: ["dense", 0, 0], perhaps with the arguments of the call that reads it.
 struct Reference {
   std::string layer;
   size_t node = 0;
@@ -69,7 +70,7 @@ class FunctionalReader {
     if (own.is_object()) {
       nodes = own.value("inbound_nodes", Json::array());
       own.erase("inbound_nodes");
-      // Where Keras has it as an argument of the call, Cohort has an option.
+      // Keras has as an argument of the call what is an option in Cohort.
       if (own.value("class_name", Json()) == "MultiHeadAttention" && is_causal(nodes)) {
         Json& config = own["config"];  // of another kind: refused by the layer's reader
         if (config.is_null() || config.is_object()) config["use_causal_mask"] = true;

@@ -2,10 +2,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/fields.h"
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/losses/losses.h"
-#include "cohort/keras/named.h"
 #include "cohort/keras/saving/compile_config.h"
-#include "cohort/keras/saving/fields.h"
 
 namespace cohort::internal {
 namespace {

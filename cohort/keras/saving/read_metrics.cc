@@ -4,11 +4,11 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/fields.h"
+#include "cohort/keras/base/named.h"
 #include "cohort/keras/metrics/get.h"
 #include "cohort/keras/metrics/metrics.h"
-#include "cohort/keras/named.h"
 #include "cohort/keras/saving/compile_config.h"
-#include "cohort/keras/saving/fields.h"
 
 namespace cohort::internal {
 namespace {
@@ -84,7 +84,7 @@ PredictionMetric make_read_auc(FieldReader& field) {
   field("num_labels", num_labels);
   bool multi_label = false;
   field("multi_label", multi_label);
-  // Those below 0 and above 1 that Keras adds to them are added here, too.
+  // Keras adds thresholds below 0 and above 1; they are added here, too.
   if (thresholds) {
     for (const double threshold : *thresholds) {
       if (threshold >= 0 && threshold <= 1) options.thresholds.push_back(threshold);

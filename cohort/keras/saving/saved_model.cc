@@ -9,9 +9,10 @@
 #include "cohort/core/files/temporary_files.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/layers/base/layer_state.h"
+#include "cohort/keras/layers/base/serialized_layer.h"
 #include "cohort/keras/saving/compile_config.h"
-#include "cohort/keras/saving/graph_config.h"
+#include "cohort/keras/saving/model_reader.h"
 #include "cohort/keras/training/training.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/objects/checkpoint_restore.h"
@@ -29,7 +30,7 @@ constexpr int kMostReplacements = 10;
 
 Json architecture(const keras::Model& model) {
   Json json = serialized_layer(model);
-  // As Keras has it at the top.
+  // Keras's form at the top.
   json.erase("module");
   json.erase("registered_name");
   json["keras_version"] = "2.15.0";
@@ -231,7 +232,7 @@ ModelFile read_model_file(const std::string& path, FileSystem& files) {
 ModelHandle make_model(const ModelFile& file, const keras::models::LoadOptions& options,
                        FileSystem& files) {
   const Json& json = file.json;
-  LayerReader reader({options.custom_objects.begin(), options.custom_objects.end()});
+  ModelReader reader({options.custom_objects.begin(), options.custom_objects.end()});
   const ModelHandle model = reader.model(json, file.name);
   const Json compile = json.value("compile_config", Json(nullptr));
   if (options.compile && !compile.is_null()) {
@@ -277,12 +278,51 @@ ModelHandle load_model(const std::string& path, const keras::models::LoadOptions
 
 namespace keras {
 
+using internal::str;
+
+namespace {
+
+// Apart from the weights, which are of use with any optimizer: a file may lack it, or have another one.
+void load_optimizer(const optimizers::Optimizer& optimizer, const std::string& path) {
+  try {
+    train::Checkpoint({{"optimizer", optimizer}}).read(path).expect_partial();
+  } catch (const InvalidArgumentError& error) {
+    internal::log_warning(
+        "load_weights: the weights are loaded, but the optimizer in the file is not that of "
+        "compile, "
+        "which stays as it is (train::Checkpoint(model).read leaves it out): ",
+        error.what());
+  }
+}
+
+}  // namespace
+
 std::string ModelHandle::to_json() const {
   return internal::dump_config(internal::architecture(model()), "to_json");
 }
 
 void ModelHandle::save(const std::string& path, const SaveOptions& options) const {
   internal::write_for_all(model(), [&] { internal::save_model(*this, path, options); });
+}
+
+void ModelHandle::save_weights(const std::string& path) const {
+  if (const auto why = internal::why_without_weights(model())) {
+    throw FailedPreconditionError(str("save_weights: ", *why));
+  }
+  internal::write_for_all(
+      model(), [&] { internal::write_as_latest(internal::weights_checkpoint(*this), path); });
+}
+
+void ModelHandle::load_weights(const std::string& path) const {
+  const train::LoadStatus status = train::Checkpoint(trackable()).read(path);
+  status.expect_partial();
+  if (built()) status.assert_existing_objects_matched();
+  internal::Training& training = internal::Training::of(model());
+  if (training.is_compiled()) {
+    load_optimizer(optimizer(), path);
+  } else {
+    training.keep_optimizer_values(model());
+  }
 }
 
 namespace models {
@@ -293,7 +333,7 @@ ModelHandle load_model(const std::string& path, const LoadOptions& options) {
 
 ModelHandle model_from_json(std::string_view json, const CustomObjects& custom_objects) {
   const std::string where = "model_from_json";
-  return internal::LayerReader({custom_objects.begin(), custom_objects.end()})
+  return internal::ModelReader({custom_objects.begin(), custom_objects.end()})
       .model(internal::parse_config(json, where), where);
 }
 
@@ -304,7 +344,7 @@ ModelHandle clone_model(const ModelHandle& model, const CustomObjects& custom_ob
 layers::LayerHandle layer_from_config(std::string_view class_name, const Config& config,
                                       const CustomObjects& custom_objects) {
   const internal::Json json = {{"class_name", class_name}, {"config", internal::json_of(config)}};
-  return internal::LayerReader({custom_objects.begin(), custom_objects.end()})
+  return internal::ModelReader({custom_objects.begin(), custom_objects.end()})
       .layer(json, "layer_from_config");
 }
 

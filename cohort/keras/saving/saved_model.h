@@ -14,7 +14,7 @@
 #include <string>
 
 #include "cohort/core/files/file_system.h"
-#include "cohort/keras/models.h"
+#include "cohort/keras/saving/models.h"
 #include "cohort/train/checkpoint.h"
 
 namespace cohort::internal {
@@ -48,7 +48,7 @@ class ModelSaver {
   // See ModelHandle::save. Waits for the save before. COLLECTIVE, as wait.
   // Errors: also those of that save, as Checkpoint::write's.
   void save(const std::string& path);
-  // Until no save is under way. Errors: those of that save.
+  // Returns when no save is under way. Errors: those of that save.
   void wait();
 
  private:

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "cohort/distribute/core/strategy_core.h"
-#include "cohort/keras/training/fit_options.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/keras/model/fit_options.h"
 
 namespace cohort::internal {
 

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <vector>
 
-#include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/losses/crossentropy.h"
-#include "cohort/keras/training/data.h"
-#include "cohort/keras/weighting.h"
+#include "cohort/keras/model/data.h"
 
 namespace cohort::internal {
 

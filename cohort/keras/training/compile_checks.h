@@ -1,7 +1,7 @@
 // What compile can refuse before it is known which outputs the model has.
 #pragma once
 
-#include "cohort/keras/training/compile_options.h"
+#include "cohort/keras/model/compile_options.h"
 
 namespace cohort::internal {
 

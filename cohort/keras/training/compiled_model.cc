@@ -7,14 +7,14 @@
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/masks.h"
+#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/step/replica_context.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/base/named.h"
+#include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/named.h"
 #include "cohort/keras/training/compile_checks.h"
-#include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/small_sums.h"
 
@@ -169,8 +169,9 @@ CompiledModel::CompiledModel(const keras::CompileOptions& options, OutputNames o
         str("compile: steps_per_execution is ", steps_per_execution_, "; it must be 1 or more"));
   }
   check_compile_options(options_);
-  // Of a model with one output, as most are: a checkpoint before the first step finds its metrics.
-  // Its name is not known yet, but where compile names one output at all, it is that one's.
+  // A model with one output, as most are, has its metrics now, so that a checkpoint before the
+  // first step finds them. The output's name is not known yet, but if compile names an output, it
+  // is that one.
   const std::set<std::string> named = named_outputs();
   const bool one = options_.loss.list().size() <= 1 && options_.loss_weights.list().size() <= 1 &&
                    named.size() <= 1;
@@ -323,7 +324,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     const bool is_sum = part.reduction == Reduction::SUM;
     const bool is_each = part.reduction == Reduction::NONE;
     const int64_t batch_rows = is_sum || is_each ? rows_of_batch(replica, rows) : 0;
-    // As in Keras, where each of the losses that stay apart counts as often as the batch has rows.
+    // Each of the losses that stay apart counts as often as the batch has rows, as in Keras.
     const int64_t own_counted = is_each ? rows * batch_rows : rows;
     counted = std::max(counted, own_counted);
     if (rows == 0) {

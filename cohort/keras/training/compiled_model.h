@@ -13,8 +13,8 @@
 #include "cohort/keras/losses/loss.h"
 #include "cohort/keras/metrics/metric.h"
 #include "cohort/keras/metrics/reported_metrics.h"
-#include "cohort/keras/training/compile_options.h"
-#include "cohort/keras/training/data.h"
+#include "cohort/keras/model/compile_options.h"
+#include "cohort/keras/model/data.h"
 
 namespace cohort::internal {
 
@@ -81,7 +81,7 @@ class CompiledModel {
   // Errors: InvalidArgument (two of one name).
   void add_metrics(Output& output, const keras::MetricList& list, bool weighted,
                    size_t count) const;
-  // Those that compile has named.
+  // The outputs that compile has named.
   std::set<std::string> named_outputs() const;
   void check_names(const std::vector<std::string>& names) const;
   const std::vector<Output>& bind(const Structure& y_pred);

@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "cohort/core/observe/logging.h"
-#include "cohort/distribute/core/strategy_core.h"
-#include "cohort/keras/callbacks/progbar_logger.h"
-#include "cohort/keras/layers/layer_state.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/training/agree_on_call.h"
-#include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/fit_state.h"
 #include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/kept_metrics.h"
 #include "cohort/keras/training/loop_form.h"
+#include "cohort/keras/training/progbar_logger.h"
 
 namespace cohort::internal {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback_list.h"
 #include "cohort/keras/training/step_loop.h"
 
 namespace cohort::internal {
@@ -20,7 +20,7 @@ class Evaluation {
     std::function<bool()> interrupted = {};  // asked after each execution; the same in all tasks
   };
 
-  // Under the strategy's scope; the data lives as long as this. Errors: as evaluate.
+  // To be made under the strategy's scope; the data lives as long as this. Errors: as evaluate.
   Evaluation(const keras::ModelHandle& model, const keras::Data& data, const Options& options);
 
   StepRunner& runner() { return loop_.runner(); }

@@ -10,8 +10,8 @@
 #include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/distribute/testing_storage.h"
 #include "cohort/distribute/testing_tasks.h"
+#include "cohort/keras/base/zip.h"
 #include "cohort/keras/training/testing_fit.h"
-#include "cohort/keras/zip.h"
 
 namespace cohort::keras {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/testing_file_size_limit.h"
-#include "cohort/keras/models.h"
+#include "cohort/keras/saving/models.h"
 #include "cohort/keras/training/testing_fit.h"
 
 namespace cohort::keras {

@@ -1,7 +1,6 @@
 #include "cohort/keras/training/fit_loop.h"
 
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,35 +9,20 @@
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/distribute/core/strategy_core.h"
-#include "cohort/keras/callbacks/log_check.h"
-#include "cohort/keras/callbacks/progbar_logger.h"
-#include "cohort/keras/layers/layer_state.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
 #include "cohort/keras/training/agree_on_call.h"
 #include "cohort/keras/training/kept_metrics.h"
+#include "cohort/keras/training/log_check.h"
 #include "cohort/keras/training/loop_form.h"
+#include "cohort/keras/training/progbar_logger.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
 
 using keras::FitOptions;
 using keras::Logs;
-
-std::vector<train::CheckpointValue> FitProgress::checkpoint_values() {
-  const std::vector<int64_t> values = {epoch, step, static_cast<int64_t>(shuffle_seed)};
-  return {{.attribute = train::kVariableValue,
-           .parts = {{Leaf(at::tensor(values, at::dtype(at::kLong)))}}}};
-}
-
-void FitProgress::prepare_restore(train::RestoreSource& source) {
-  source.read(train::kVariableValue, {3}, int64, [this](const Tensor& value) {
-    const auto* numbers = value.data_ptr<int64_t>();
-    epoch = numbers[0];
-    step = numbers[1];
-    shuffle_seed = static_cast<uint64_t>(numbers[2]);
-  });
-}
 
 namespace {
 
@@ -253,20 +237,20 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
   const int64_t at_once = training_.compiled(*model_).steps_per_execution();
   EpochEnd end = EpochEnd::kComplete;
   bool is_first = true;
-  int64_t told = progress.step;  // steps of which callbacks know
+  int64_t reported = progress.step;  // steps that callbacks know of
   // After a stop, those that were under way.
-  while (loop_.has_next(at_once, end == EpochEnd::kStopped ? 0 : steps_ - told)) {
-    callbacks_.on_train_batch_begin(told);
-    told += loop_.run(std::min(at_once, steps_ - told));
+  while (loop_.has_next(at_once, end == EpochEnd::kStopped ? 0 : steps_ - reported)) {
+    callbacks_.on_train_batch_begin(reported);
+    reported += loop_.run(std::min(at_once, steps_ - reported));
     ahead_ = loop_.ahead();
-    progress.step = told + ahead_;
+    progress.step = reported + ahead_;
     // Refuses names of metrics that steps have made, before the epoch is lost.
     if (std::exchange(is_first, false)) {
       training_.metrics(*model_);
       if (!std::exchange(checked_reads_, true)) check_log_reads(/*before_first_step=*/false);
     }
     logs.forget();
-    callbacks_.on_train_batch_end(told - 1, logs);
+    callbacks_.on_train_batch_end(reported - 1, logs);
     if (interrupts_->any()) end_interrupted();
     if (training_.stop) end = EpochEnd::kStopped;
   }
@@ -300,7 +284,7 @@ void FitLoop::check_log_reads(bool before_first_step) {
     settle();
     missing = find_missing();
   }
-  say_missing_logs(missing);
+  report_missing_logs(missing);
 }
 
 void FitLoop::settle() {
@@ -319,7 +303,7 @@ Logs FitLoop::finish_epoch() {
   for (const auto& [name, value] : entries) logs.set(name, value);
   FitProgress& progress = *state_.progress;
   const int64_t epoch = progress.epoch;
-  // From here on the next step is the next epoch's first: what callbacks save goes on there.
+  // The next step is the next epoch's first from here on: what callbacks save goes on there.
   if (begins_anew_) state_.input->restart();
   progress.epoch += 1;
   progress.step = 0;

@@ -5,37 +5,13 @@
 #include <optional>
 #include <string>
 
-#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/model/callback_list.h"
 #include "cohort/keras/training/evaluation.h"
+#include "cohort/keras/training/fit_state.h"
 #include "cohort/keras/training/interrupt_requests.h"
 #include "cohort/keras/training/step_loop.h"
-#include "cohort/train/objects/trackable.h"
 
 namespace cohort::internal {
-
-// Where fit is, for checkpoints: the next step that it runs is step `step` of epoch `epoch`.
-class FitProgress final : public train::Trackable {
- public:
-  int64_t epoch = 0;
-  int64_t step = 0;
-  uint64_t shuffle_seed = 0;  // of tensors
-  std::shared_ptr<train::SaveGroup> group;
-
-  bool has_checkpoint_values() const override { return true; }
-  std::vector<train::CheckpointValue> checkpoint_values() override;
-  void prepare_restore(train::RestoreSource& source) override;
-  std::shared_ptr<train::SaveGroup> save_group() const override { return group; }
-};
-
-// What callbacks of the library may look at, and restore in on_train_begin.
-struct FitState {
-  std::shared_ptr<FitProgress> progress;
-  std::shared_ptr<StepInput> input;
-  // Makes the input afresh, with progress->shuffle_seed.
-  std::function<void()> make_input;
-  // Waits until all steps that `progress` counts are over, so that it and the variables agree.
-  std::function<void()> settle;
-};
 
 // One call of fit. Thread safety: none.
 class FitLoop {
@@ -57,7 +33,7 @@ class FitLoop {
   // What is trained on, and what is kept for validation.
   void divide(const keras::Data& data);
   InputPlan input_plan() const;
-  // As many passes over tensors as there are epochs, where epochs are no whole passes.
+  // The number of passes over tensors: one for each epoch where epochs are no whole passes.
   int64_t passes() const;
   void make_input();
   keras::History train();
@@ -70,8 +46,8 @@ class FitLoop {
   // Says which numbers callbacks look for and will not find, as far as that is known.
   void check_log_reads(bool before_first_step);
   keras::Logs finish_epoch();
-  // Of an epoch whose validation Ctrl-C has ended. Callbacks may miss its numbers: what they throw is logged,
-  // and fit ends as after Ctrl-C in a step.
+  // Ends an epoch whose validation Ctrl-C has ended. Callbacks may miss its numbers: what they
+  // throw is logged, and fit ends as after Ctrl-C in a step.
   void end_unvalidated_epoch(int64_t epoch, keras::Logs& logs);
   [[noreturn]] void end_interrupted();
 

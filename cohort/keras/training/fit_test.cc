@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "cohort/keras/base/zip.h"
 #include "cohort/keras/training/testing_fit.h"
-#include "cohort/keras/zip.h"
 
 namespace cohort::keras {
 namespace {

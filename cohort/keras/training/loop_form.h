@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/keras/training/logs.h"
+#include "cohort/keras/model/logs.h"
 
 namespace cohort::internal {
 

@@ -1,19 +1,16 @@
 // The calls of ModelHandle that train.
 #include <optional>
 
-#include "cohort/core/observe/logging.h"
-#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/step/step_runner.h"
-#include "cohort/keras/layers/layer_state.h"
-#include "cohort/keras/model.h"
-#include "cohort/keras/saving/saved_model.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/keras/layers/base/layer_state.h"
+#include "cohort/keras/model/model.h"
 #include "cohort/keras/training/evaluation.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/kept_metrics.h"
 #include "cohort/keras/training/loop_form.h"
 #include "cohort/keras/training/prediction.h"
 #include "cohort/keras/training/training.h"
-#include "cohort/train/checkpoint.h"
 
 namespace cohort::keras {
 
@@ -85,19 +82,6 @@ auto in_every_task(const Model& model, const Call& call) {
   return *std::move(result);
 }
 
-// Apart from the weights, which are of use with any optimizer: a file may lack it, or have another one.
-void load_optimizer(const optimizers::Optimizer& optimizer, const std::string& path) {
-  try {
-    train::Checkpoint({{"optimizer", optimizer}}).read(path).expect_partial();
-  } catch (const InvalidArgumentError& error) {
-    internal::log_warning(
-        "load_weights: the weights are loaded, but the optimizer in the file is not that of "
-        "compile, "
-        "which stays as it is (train::Checkpoint(model).read leaves it out): ",
-        error.what());
-  }
-}
-
 }  // namespace
 
 void ModelHandle::compile(const CompileOptions& options) const {
@@ -167,25 +151,5 @@ void ModelHandle::reset_metrics() const {
 
 bool ModelHandle::stop_training() const { return Training::of(model()).stop; }
 void ModelHandle::set_stop_training(bool stop) const { Training::of(model()).stop = stop; }
-
-void ModelHandle::save_weights(const std::string& path) const {
-  if (const auto why = internal::why_without_weights(model())) {
-    throw FailedPreconditionError(str("save_weights: ", *why));
-  }
-  internal::write_for_all(
-      model(), [&] { internal::write_as_latest(internal::weights_checkpoint(*this), path); });
-}
-
-void ModelHandle::load_weights(const std::string& path) const {
-  const train::LoadStatus status = train::Checkpoint(trackable()).read(path);
-  status.expect_partial();
-  if (built()) status.assert_existing_objects_matched();
-  Training& training = Training::of(model());
-  if (training.is_compiled()) {
-    load_optimizer(optimizer(), path);
-  } else {
-    training.keep_optimizer_values(model());
-  }
-}
 
 }  // namespace cohort::keras

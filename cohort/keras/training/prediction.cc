@@ -6,13 +6,13 @@
 
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/core/strategy_core.h"
-#include "cohort/keras/callbacks/callback.h"
-#include "cohort/keras/callbacks/progbar_logger.h"
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/layers/layer_state.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/layers/base/layer_state.h"
+#include "cohort/keras/model/callback_list.h"
 #include "cohort/keras/training/agree_on_call.h"
 #include "cohort/keras/training/interrupt_requests.h"
+#include "cohort/keras/training/progbar_logger.h"
 #include "cohort/keras/training/step_loop.h"
 
 namespace cohort::internal {

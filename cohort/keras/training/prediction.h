@@ -1,7 +1,7 @@
 // predict.
 #pragma once
 
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 
 namespace cohort::internal {
 

@@ -10,12 +10,12 @@
 
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/data/graph/cardinality.h"
-#include "cohort/data/sharding/split_batches.h"
-#include "cohort/distribute/core/strategy_core.h"
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/layers/layer_state.h"
-#include "cohort/keras/layers/symbolic.h"
+#include "cohort/data/cardinality.h"
+#include "cohort/data/split_batches.h"
+#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/layers/base/layer_state.h"
+#include "cohort/keras/layers/base/symbolic.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {

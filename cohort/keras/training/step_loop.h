@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "cohort/distribute/step/step_runner.h"
-#include "cohort/distribute/strategies/context.h"
-#include "cohort/keras/training/data_source.h"
+#include "cohort/keras/model/data_source.h"
 #include "cohort/keras/training/training.h"
 
 namespace cohort::internal {
@@ -66,9 +65,9 @@ class StepLoop {
   int64_t run(int64_t steps);
   // Steps that were scheduled and that no run() has counted. After join() they all had data.
   int64_t ahead() const { return found_ + (knows_end_ ? 0 : std::ssize(under_way_)); }
-  // Of the last step that is over, over all replicas; waits for the first.
+  // The result of the last step that is over, over all replicas; waits for the first.
   const Structure& result();
-  // From now on those of all steps are kept, for results().
+  // Keeps the results of all later steps, for take_results().
   void keep_results() { kept_.emplace(); }
   // In the order of the steps. After join().
   std::vector<Structure> take_results() { return *std::exchange(kept_, std::nullopt); }
@@ -115,8 +114,8 @@ int64_t expected_steps(int64_t steps_to_run, const StepInput& input);
 // 1 or 2 for kVerboseAuto. Errors: InvalidArgument (another number than these and 0).
 int resolve_verbose(int verbose, const StrategyCore& core);
 
-// Where other tasks run the steps, all of them need the variables: makes those of the model and, if it
-// is compiled, of its losses, metrics and optimizer, as its first step would.
+// Makes the variables of the model and, if it is compiled, of its losses, metrics and optimizer, as
+// its first step would: where other tasks run the steps, all of them need the variables.
 // Errors: those of the model on inputs of this form.
 void make_variables(const std::shared_ptr<keras::Model>& model, const StepInput& input);
 

@@ -10,7 +10,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/distribute/step/step_runner.h"
 #include "cohort/keras/metrics/reported_metrics.h"
-#include "cohort/keras/model.h"
+#include "cohort/keras/model/model.h"
 #include "cohort/keras/training/compiled_model.h"
 #include "cohort/keras/training/training_turn.h"
 
@@ -42,7 +42,7 @@ class Training {
   std::vector<NamedMetric> metrics(const keras::Model& model) const;
   // Metrics that are made later appear to it as long as it lives, until all are reset. Between steps.
   void report_to(const std::shared_ptr<ReportedMetrics>& reported, keras::Model& model);
-  // Of all, also of those whose sums a restore brought and that are still to be made.
+  // Resets all metrics, also those whose sums a restore brought and that are still to be made.
   void reset_metrics(const keras::Model& model);
 
   // Steps of fit, evaluate and predict. They keep the model alive.

@@ -1,5 +1,5 @@
-// Who trains or evaluates a model: one thread at a time, since both change its metrics and what the
-// calls report; a callback of that thread may begin another call.
+// The turn of the thread that trains or evaluates a model: one at a time, since both change its
+// metrics and what the calls report. A callback of that thread may begin another call.
 //
 //   const TrainingTurn turn(training.turns, *model, "fit");
 #pragma once

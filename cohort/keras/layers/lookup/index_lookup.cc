@@ -13,9 +13,9 @@
 
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/backend.h"
-#include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/backend.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/layers/base/layer_config.h"
 
 namespace cohort::internal {
 namespace {

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "cohort/data/dataset.h"
-#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/base/layer_handle.h"
+#include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/layers/lookup/adapt_options.h"
 #include "cohort/keras/layers/lookup/categorical_encoding.h"
 #include "cohort/keras/layers/lookup/lookup_state.h"
@@ -18,7 +19,7 @@
 
 namespace cohort::internal {
 
-// As StringLookupOptions.
+// StringLookupOptions for either type of token.
 template <class Key>
 struct IndexLookupOptions {
   std::string class_name;
@@ -47,7 +48,7 @@ class IndexLookup final : public keras::layers::Layer, public VocabularyKeeper {
   std::vector<Token> get_vocabulary(bool include_special_tokens) const;
   int64_t vocabulary_size() const;
 
-  // With the vocabulary that was given; what was learned is in checkpoints.
+  // Has the vocabulary that was given; what was learned is in checkpoints.
   std::optional<keras::Config> get_config() const override;
   std::vector<train::TrackableChild> checkpoint_children() override;
   bool keeps_weights() const override { return !state_.empty(); }
@@ -86,7 +87,7 @@ class IndexLookup final : public keras::layers::Layer, public VocabularyKeeper {
   LookupState state_;
 };
 
-// Of StringLookupOptions or IntegerLookupOptions, which differ in the type of a token alone.
+// Takes StringLookupOptions or IntegerLookupOptions, which differ only in the type of a token.
 template <class Key, class PublicOptions>
 std::shared_ptr<IndexLookup<Key>> make_index_lookup(std::string class_name, PublicOptions options) {
   return std::make_shared<IndexLookup<Key>>(

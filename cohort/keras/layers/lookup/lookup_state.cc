@@ -2,10 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
 #include <utility>
-
-#include "cohort/keras/layers/layer.h"
 
 namespace cohort::internal {
 namespace {
@@ -85,15 +82,6 @@ std::vector<train::TrackableChild> LookupState::children() const {
   std::vector<train::TrackableChild> children;
   for (const auto& [name, object] : named_) children.push_back({name, object.get()});
   return children;
-}
-
-bool has_weights(const keras::layers::Layer& layer) {
-  if (!layer.variables().empty()) return true;
-  const auto* keeper = dynamic_cast<const VocabularyKeeper*>(&layer);
-  if (keeper != nullptr && keeper->keeps_weights()) return true;
-  const auto& children = layer.children();
-  return std::any_of(children.begin(), children.end(),
-                     [](const auto& child) { return has_weights(*child.layer); });
 }
 
 }  // namespace cohort::internal

@@ -12,12 +12,7 @@
 #include "cohort/core/structure/tensor.h"
 #include "cohort/train/objects/trackable.h"
 
-namespace cohort {
-namespace keras::layers {
-class Layer;
-}
-
-namespace internal {
+namespace cohort::internal {
 
 // The learned tokens as text, beside the counts that Keras keeps there, in a table that is empty
 // whenever adapt is not running. TensorFlow wants to find that table and passes the tokens over.
@@ -45,14 +40,4 @@ class LookupState {
   std::vector<std::pair<std::string, std::unique_ptr<train::Trackable>>> named_;
 };
 
-// A layer that Keras counts among those with weights although it has no variables.
-class VocabularyKeeper {
- public:
-  virtual ~VocabularyKeeper() = default;
-  virtual bool keeps_weights() const = 0;
-};
-// Whether Keras counts a layer, or one within it, among those with weights.
-bool has_weights(const keras::layers::Layer& layer);
-
-}  // namespace internal
-}  // namespace cohort
+}  // namespace cohort::internal

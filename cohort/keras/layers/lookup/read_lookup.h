@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/layers/base/layer_config.h"
 
 namespace cohort::internal {
 

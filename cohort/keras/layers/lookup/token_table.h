@@ -1,4 +1,4 @@
-// From tokens to indices and back: the arithmetic of the lookup layers.
+// Maps tokens to indices and back: the arithmetic of the lookup layers.
 #pragma once
 
 #include <cstdint>

@@ -77,7 +77,7 @@ void split_text(std::string_view text, const TokenizerOptions& options, TokenMem
   }
 }
 
-// Those of each length in turn, of neighbours joined by a blank.
+// The n-grams of each length in turn: neighbours joined by a blank.
 std::vector<std::string_view> ngrams_of(const std::vector<std::string_view>& tokens,
                                         const std::vector<int64_t>& lengths, TokenMemory& memory) {
   std::vector<std::string_view> grams;

@@ -20,7 +20,7 @@ struct Tokens {
   std::vector<Key> keys;
   std::shared_ptr<const void> memory = nullptr;  // what the views show
   TokenSource source = TokenSource::kGiven;
-  // Where token `i` stands, for messages: "index 3", "'words.txt', line 4 (byte offset 17)".
+  // The place of token `i`, for messages: "index 3", "'words.txt', line 4 (byte offset 17)".
   std::function<std::string(size_t i)> place = [](size_t i) { return str("index ", i); };
 };
 

@@ -47,7 +47,7 @@ class StringVocabulary {
   internal::VocabularySource source_;
 };
 
-// As StringVocabulary, of integers in decimal.
+// A StringVocabulary of integers in decimal.
 class COHORT_API IntegerVocabulary {
  public:
   IntegerVocabulary() = default;

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/keras/layers/kept_elements.h"
-#include "cohort/keras/layers/operation.h"
-#include "cohort/keras/layers/recurrent.h"
-#include "cohort/keras/replica_tensors.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/base/replica_tensors.h"
+#include "cohort/keras/layers/base/kept_elements.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/operation.h"
+#include "cohort/keras/layers/recurrent/recurrent.h"
 
 namespace cohort::keras::layers {
 
@@ -76,7 +76,7 @@ class Cell : public Layer {
   // x: [batch, gates * units], the part of the inputs. Returns the new state.
   virtual std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state,
                                    const Recurrence& recurrence) const = 0;
-  // By a kernel of libtorch; nothing where there is none for the cell's options.
+  // Runs a kernel of libtorch; nullopt where there is none for the cell's options.
   virtual std::optional<Run> run_fused(const Tensor& sequences,
                                        const std::vector<Tensor>& state) const = 0;
   // What is added to the inputs' part. May be undefined.
@@ -197,7 +197,7 @@ class RecurrentLayer : public Layer, public internal::DescribesOperation {
   internal::LayerOperation operation(bool training) const override;
   const Cell& cell() const { return *cell_; }
   const Options& options() const { return options_; }
-  // As Bidirectional wants it; see Pass.
+  // For Bidirectional; see Pass.
   void set_zeros_where_masked() { zeros_where_masked_ = true; }
   void reset_states() override { kept_.clear_all(); }
 

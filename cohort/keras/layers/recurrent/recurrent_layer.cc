@@ -1,9 +1,9 @@
 #include <ATen/ops/zeros.h>
 
 #include "cohort/core/profiler/tracing.h"
-#include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/recurrent/cell.h"
-#include "cohort/keras/masks.h"
 
 namespace cohort::keras::layers {
 

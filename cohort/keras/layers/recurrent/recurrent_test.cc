@@ -1,6 +1,6 @@
 // Recurrent layers: dropout, masks, both directions. learned_layers_test.cc has the kernels and states,
 // tests/interop compares with TensorFlow's.
-#include "cohort/keras/layers/recurrent.h"
+#include "cohort/keras/layers/recurrent/recurrent.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/eye.h>
@@ -10,12 +10,12 @@
 #include <gtest/gtest.h>
 
 #include "cohort/distribute/testing_devices.h"
-#include "cohort/keras/layers/bidirectional.h"
+#include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/dense.h"
 #include "cohort/keras/layers/masking.h"
-#include "cohort/keras/masks.h"
+#include "cohort/keras/layers/recurrent/bidirectional.h"
+#include "cohort/keras/model/sequential.h"
 #include "cohort/keras/optimizers/optimizers.h"
-#include "cohort/keras/sequential.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"

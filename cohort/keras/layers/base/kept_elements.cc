@@ -1,0 +1,18 @@
+#include "cohort/keras/layers/base/kept_elements.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+
+namespace cohort::internal {
+
+Tensor kept_elements(const random::RandomGenerator& generator, at::IntArrayRef shape, double rate,
+                     const at::TensorOptions& options) {
+  return generator.uniform(shape).ge_(rate).to(options);
+}
+
+void check_rate(double rate, const char* layer, const char* option) {
+  if (rate >= 0 && rate <= 1) return;
+  throw InvalidArgumentError(str(layer, ": ", option, " is ", rate, "; it must lie in [0, 1]"));
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,181 @@
+#include "cohort/keras/layers/base/layer_reader.h"
+
+#include <utility>
+#include <vector>
+
+#include "cohort/core/error_context.h"
+#include "cohort/core/text.h"
+#include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/layer_state.h"
+
+namespace cohort::internal {
+namespace {
+
+using keras::layers::LayerHandle;
+
+const std::vector<Named<LayerMaker>>& layer_classes() {
+  static const std::vector<Named<LayerMaker>> all = {
+      {"Activation", {}, read_activation_layer},
+      {"Add", {}, read_add},
+      {"Average", {}, read_average},
+      {"AveragePooling1D", {}, read_average_pooling1d},
+      {"AveragePooling2D", {}, read_average_pooling2d},
+      {"BatchNormalization", {}, read_batch_normalization},
+      {"Bidirectional", {}, read_bidirectional},
+      {"Concatenate", {}, read_concatenate},
+      {"Conv1D", {}, read_conv1d},
+      {"Conv2D", {}, read_conv2d},
+      {"Conv2DTranspose", {}, read_conv2d_transpose},
+      {"Dense", {}, read_dense},
+      {"Dot", {}, read_dot},
+      {"Dropout", {}, read_dropout},
+      {"ELU", {}, read_elu},
+      {"Embedding", {}, read_embedding},
+      {"Flatten", {}, read_flatten},
+      {"GRU", {}, read_gru},
+      {"GlobalAveragePooling1D", {}, read_global_average_pooling1d},
+      {"GlobalAveragePooling2D", {}, read_global_average_pooling2d},
+      {"GlobalMaxPooling1D", {}, read_global_max_pooling1d},
+      {"GlobalMaxPooling2D", {}, read_global_max_pooling2d},
+      {"InputLayer", {}, read_input_layer},
+      {"IntegerLookup", {}, read_integer_lookup},
+      {"LSTM", {}, read_lstm},
+      {"LayerNormalization", {}, read_layer_normalization},
+      {"LeakyReLU", {}, read_leaky_relu},
+      {"Masking", {}, read_masking},
+      {"MaxPooling1D", {}, read_max_pooling1d},
+      {"MaxPooling2D", {}, read_max_pooling2d},
+      {"Maximum", {}, read_maximum},
+      {"Minimum", {}, read_minimum},
+      {"MultiHeadAttention", {}, read_multi_head_attention},
+      {"Multiply", {}, read_multiply},
+      {"Normalization", {}, read_normalization},
+      {"ReLU", {}, read_relu},
+      {"Rescaling", {}, read_rescaling},
+      {"Reshape", {}, read_reshape},
+      {"SimpleRNN", {}, read_simple_rnn},
+      {"Softmax", {}, read_softmax},
+      {"StringLookup", {}, read_string_lookup},
+      {"Subtract", {}, read_subtract},
+      {"TextVectorization", {}, read_text_vectorization},
+  };
+  return all;
+}
+
+// "layer 'dense' (Dense)" of what can be read, for errors.
+std::string place_of(const Json& config, const std::string& class_name) {
+  const auto name = config.find("name");
+  const bool has_name = name != config.end() && name->is_string();
+  return layer_place(has_name ? name->get<std::string>() : "?", class_name);
+}
+
+LayerHandle custom_layer(const LayerReader::Custom& make, const Json& config,
+                         const std::string& where) {
+  if (!make) {
+    throw InvalidArgumentError(
+        str(where,
+            ": the function that .custom_objects has for this class is empty; "
+            "give one that makes the layer of its configuration"));
+  }
+  try {
+    const LayerHandle made = make(ConfigData::config_of(config));
+    keras::layers::LayerOptions options;
+    FieldReader(config).common(options);
+    // Before it is built, for the function may not have passed it on. A class of Keras's may have another
+    // than weights have.
+    if (options.dtype && at::isFloatingType(*options.dtype)) {
+      LayerState::of(*made.get()).dtype = *options.dtype;
+    }
+    return made;
+  } catch (...) {
+    rethrow_with_context(where);
+  }
+}
+
+// The number of a layer that stands in several places.
+std::optional<int64_t> shared_number(const Json& json, const std::string& where) {
+  std::optional<int64_t> number;
+  if (!json.is_object()) return number;
+  if (const auto found = json.find("shared_object_id"); found != json.end()) {
+    read_field(*found, number, str(where, ": ", quoted("shared_object_id")));
+  }
+  return number;
+}
+
+// What whole_config has added, for what made the layer may know nothing of it. The layers of a model say
+// themselves whether they are trainable.
+void restore_what_all_layers_have(const LayerHandle& made, const Json& config,
+                                  bool has_read_children) {
+  FieldReader field(config);
+  std::optional<std::string> name;
+  std::optional<bool> trainable;
+  field("name", name);
+  field("trainable", trainable);
+  LayerState& state = LayerState::of(*made.get());
+  if (name) state.take_name(*name);
+  if (!trainable || *trainable == state.trainable) return;
+  if (has_read_children) {
+    state.trainable = *trainable;
+  } else {
+    made.set_trainable(*trainable);
+  }
+}
+
+}  // namespace
+
+bool is_keras_class(std::string_view class_name) {
+  const std::string name(class_name);
+  const bool is_model = name == "Sequential" || name == "Functional" || name == "Model";
+  return is_model || find_named(layer_classes(), name) != nullptr;
+}
+
+std::string layer_place(const std::string& name, const std::string& class_name) {
+  return str("layer ", quoted(name), " (", class_name, ")");
+}
+
+LayerHandle LayerReader::layer(const Json& json, const std::string& where) {
+  const std::optional<int64_t> number = shared_number(json, where);
+  if (number) {
+    if (const auto found = shared_.find(*number); found != shared_.end()) return found->second;
+  }
+  const ClassAndConfig parts = class_and_config(json, where);
+  const LayerHandle made =
+      make(parts, str(where, ": ", place_of(parts.config, parts.class_name)), where);
+  if (number) shared_.emplace(*number, made);
+  return made;
+}
+
+LayerHandle LayerReader::make(const ClassAndConfig& parts, const std::string& here,
+                              const std::string& where) {
+  bool has_read_children = false;
+  const LayerHandle made = [&]() -> LayerHandle {
+    if (is_custom(parts.class_name)) {
+      return custom_layer(custom_.at(parts.class_name), parts.config, here);
+    }
+    if (const auto* found = find_named(layer_classes(), parts.class_name)) {
+      return read_fields(parts.config, here, found->value);
+    }
+    if (const auto model = read_model(parts, here)) {
+      has_read_children = true;
+      return *model;
+    }
+    throw_unknown_name("class of layers (of your own ones give .custom_objects)", parts.class_name,
+                       with_custom(names_of(layer_classes())), where);
+  }();
+  try {
+    restore_what_all_layers_have(made, parts.config, has_read_children);
+  } catch (...) {
+    rethrow_with_context(here);
+  }
+  return made;
+}
+
+KnownNames LayerReader::with_custom(KnownNames known) const {
+  for (const auto& [name, make] : custom_) {
+    known.all.push_back(name);
+    known.classes.push_back(name);
+  }
+  return known;
+}
+
+}  // namespace cohort::internal

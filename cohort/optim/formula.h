@@ -1,0 +1,81 @@
+// What the formulas of update rules share: the loop over a slice, and the numbers of a step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cohort/core/cpu/vector_clones.h"
+#include "cohort/optim/checks.h"
+#include "cohort/optim/rule_fields.h"
+#include "cohort/optim/update_rule.h"
+
+namespace cohort::internal {
+
+// Calls formula(param, slot 0, ..., gradient) for each element, all but the gradient by reference.
+//
+// Written so that compilers vectorise it. Formulas use only +, -, *, / and sqrt: each is correctly
+// rounded, in a vector as alone, and this folder is compiled without contraction to fused
+// multiply-add; so an element's result depends neither on its place in the slice nor on how wide the
+// processor's vectors are.
+template <int kNumSlots, class T, class Formula>
+COHORT_VECTOR_CLONES void for_each_element(const optim::Slice& slice, const Formula& formula) {
+  static_assert(kNumSlots <= optim::kMaxSlots);
+  auto slot = [&](int i) { return static_cast<T*>(slice.slots[i]); };
+  T* __restrict param = static_cast<T*>(slice.param);
+  const T* __restrict gradient = static_cast<const T*>(slice.gradient);
+  const int64_t size = slice.size;
+  if constexpr (kNumSlots == 0) {
+    for (int64_t i = 0; i < size; ++i) formula(param[i], gradient[i]);
+  } else if constexpr (kNumSlots == 1) {
+    T* __restrict a = slot(0);
+    for (int64_t i = 0; i < size; ++i) formula(param[i], a[i], gradient[i]);
+  } else if constexpr (kNumSlots == 2) {
+    T* __restrict a = slot(0);
+    T* __restrict b = slot(1);
+    for (int64_t i = 0; i < size; ++i) formula(param[i], a[i], b[i], gradient[i]);
+  } else {
+    T* __restrict a = slot(0);
+    T* __restrict b = slot(1);
+    T* __restrict c = slot(2);
+    for (int64_t i = 0; i < size; ++i) formula(param[i], a[i], b[i], c[i], gradient[i]);
+  }
+}
+
+template <class T>
+T step_size(const optim::StepScalars& scalars) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return scalars.step_size_float32;
+  } else {
+    return scalars.step_size_float64;
+  }
+}
+
+// The scalar number `i` beside the step size.
+template <class T>
+T more(const optim::StepScalars& scalars, size_t i) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return scalars.more_float32[i];
+  } else {
+    return scalars.more_float64[i];
+  }
+}
+
+// base^exponent by squaring: the same bits on every machine, which libm's pow does not promise, and
+// replicas on different machines must compute the same step size.
+double power(double base, int64_t exponent);
+
+// A rule's options as data. make_rule makes the rule of them again.
+template <class Options>
+optim::RuleConfig config_of(const std::string& rule, const Options& options) {
+  optim::RuleConfig config{rule, {}};
+  rule_fields([&](const char* name,
+                  auto value) { config.values.emplace_back(name, static_cast<double>(value)); },
+              options);
+  return config;
+}
+
+// What prepare returns for rules whose steps are as long as the learning rate says. Errors:
+// InvalidArgument.
+optim::StepScalars plain_step(double learning_rate, int64_t iteration);
+
+}  // namespace cohort::internal
