@@ -6,8 +6,8 @@
 #include "cohort/core/profiler/profiler.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
-#include "cohort/distribute/values/all_reduce_ops.h"
-#include "cohort/distribute/values/reduction_to_one_device.h"
+#include "cohort/distribute/reduce/all_reduce_ops.h"
+#include "cohort/distribute/reduce/reduction_to_one_device.h"
 #include "cohort/keras/base/zip.h"
 #include "cohort/keras/testing_training.h"
 

@@ -8,7 +8,7 @@
 
 #include "cohort/cluster/address.h"
 #include "cohort/cluster/known_jobs.h"
-#include "cohort/cluster/server_registry.h"
+#include "cohort/cluster/server_core.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/cgroups.h"
 #include "cohort/core/program/task.h"

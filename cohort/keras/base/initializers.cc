@@ -14,7 +14,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/variables/known_values.h"
-#include "cohort/distribute/variables/variable_spec.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/keras/base/config_json.h"
 #include "cohort/keras/base/named.h"
 #include "cohort/ops/random.h"

@@ -17,7 +17,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/distribute/variables/variable_spec.h"
+#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/keras/base/config.h"
 
 namespace cohort::keras::initializers {

@@ -10,7 +10,7 @@
 #include "cohort/core/text.h"
 #include "cohort/keras/base/config_json.h"
 #include "cohort/keras/base/named.h"
-#include "cohort/ops/squares.h"
+#include "cohort/ops/plan/squares.h"
 
 namespace cohort::keras::regularizers {
 namespace {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/base/operation.h"

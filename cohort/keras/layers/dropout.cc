@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/context_stack.h"
-#include "cohort/distribute/step/replica_context.h"
-#include "cohort/distribute/step/replica_streams.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/core/context_stack.h"
+#include "cohort/distribute/strategies/replica_context.h"
+#include "cohort/distribute/core/replica_streams.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/kept_elements.h"
 #include "cohort/keras/layers/base/layer_config.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/layers/base/layer_config.h"

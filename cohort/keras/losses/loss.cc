@@ -5,7 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/handle.h"
 #include "cohort/core/libtorch_error.h"
-#include "cohort/distribute/step/context.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/keras/base/config_json.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/base/weighting.h"

@@ -4,7 +4,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/layers/base/layer_state.h"
 
 namespace cohort::keras::callbacks {

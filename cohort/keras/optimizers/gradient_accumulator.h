@@ -12,7 +12,7 @@
 
 #include "cohort/core/program/task.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/keras/optimizers/optimizer_options.h"
 #include "cohort/train/objects/trackable.h"
 

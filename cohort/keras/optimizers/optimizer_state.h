@@ -10,7 +10,7 @@
 
 #include "cohort/distribute/core/build_once.h"
 #include "cohort/distribute/gradients/exchange_plans.h"
-#include "cohort/distribute/step/build_once.h"
+#include "cohort/distribute/core/build_once.h"
 #include "cohort/keras/base/config.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
 #include "cohort/keras/optimizers/gradient_accumulator.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/model/fit_options.h"
 
 namespace cohort::internal {

@@ -7,8 +7,8 @@
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/context.h"
-#include "cohort/distribute/step/replica_context.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/base/named.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cohort/core/observe/logging.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/training/agree_on_call.h"
 #include "cohort/keras/training/fit_state.h"

@@ -9,7 +9,7 @@
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
 #include "cohort/keras/training/agree_on_call.h"

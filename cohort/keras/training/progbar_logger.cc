@@ -8,7 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/profiler/background_profile.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/model/model.h"
 #include "cohort/keras/model/progress_text.h"

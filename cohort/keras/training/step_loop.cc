@@ -10,9 +10,9 @@
 
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/data/cardinality.h"
-#include "cohort/data/split_batches.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/data/graph/cardinality.h"
+#include "cohort/data/sharding/split_batches.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/layers/base/symbolic.h"

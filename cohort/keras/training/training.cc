@@ -9,7 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/step/strategy_core.h"
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/metrics/metric_state.h"

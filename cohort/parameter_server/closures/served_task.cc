@@ -2,7 +2,6 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/parameter_server/closures/closure_service.h"
 #include "cohort/parameter_server/leadership/leadership_service.h"
 #include "cohort/parameter_server/store/store_service.h"

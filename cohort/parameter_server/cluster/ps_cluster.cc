@@ -10,7 +10,6 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/task.h"

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cohort/cluster/server_core.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"

@@ -16,7 +16,7 @@
 
 #include "cohort/core/function_ref.h"
 #include "cohort/core/threads/lazy.h"
-#include "cohort/distribute/step/build_once.h"
+#include "cohort/distribute/core/build_once.h"
 #include "cohort/keras/base/replica_tensors.h"
 #include "cohort/keras/layers/base/layer.h"
 #include "cohort/keras/metrics/mean.h"
