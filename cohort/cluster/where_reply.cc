@@ -1,35 +1,19 @@
 #include "cohort/cluster/where_reply.h"
 
-#include "cohort/cluster/membership/fields.h"
+#include "cohort/cluster/membership/limits.h"
+#include "cohort/core/bytes/fields.h"
 
 namespace cohort::internal {
 
-std::string WhereReply::encode() const {
-  return membership::Fields()
-      .item(1, membership::encode_task(self))
-      .item(2, membership::encode_task(coordinator))
-      .bytes(3, address)
-      .str();
+void fields(auto& f, WhereReply& reply) {
+  f(1, reply.self);
+  f(2, reply.coordinator);
+  f(3, reply.address, membership::AtMostText{"an address", membership::kMostNameBytes});
 }
 
+std::string WhereReply::encode() const { return encode_fields(*this); }
 WhereReply WhereReply::decode(std::string_view bytes) {
-  WhereReply reply;
-  membership::read(bytes, "where the cluster is coordinated", [&](WireReader& in) {
-    switch (in.field()) {
-      case 1:
-        reply.self = membership::decode_task(in.bytes());
-        break;
-      case 2:
-        reply.coordinator = membership::decode_task(in.bytes());
-        break;
-      case 3:
-        reply.address = membership::text_of("an address", in.bytes(), membership::kMostNameBytes);
-        break;
-      default:
-        break;
-    }
-  });
-  return reply;
+  return decode_fields<WhereReply>(bytes, "where the cluster is coordinated");
 }
 
 }  // namespace cohort::internal

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
@@ -156,27 +156,17 @@ struct CheckpointImpl::Admission {
   int64_t counter = 0;
   bool async = false;
 
-  std::string format() const {
-    WireWriter out;
-    out.bytes(1, path).varint(2, static_cast<uint64_t>(counter)).varint(3, async ? 1 : 0);
-    return out.str();
-  }
-  static Admission parse(std::string_view bytes) {
-    Admission admission;
-    WireReader reader(bytes, "what the group's writer saves");
-    while (reader.next()) {
-      if (reader.field() == 1) admission.path = reader.bytes();
-      if (reader.field() == 2) admission.counter = static_cast<int64_t>(reader.varint());
-      if (reader.field() == 3) admission.async = reader.varint() != 0;
-    }
-    return admission;
+  friend void fields(auto& f, Admission& admission) {
+    f(1, admission.path);
+    f(2, admission.counter);
+    f(3, admission.async);
   }
 };
 
 // Nobody takes anything before all are here and the writer may write.
 CheckpointImpl::Admission CheckpointImpl::begin(const SaveJob& job, const GroupTalk& talk,
                                                 const train::CheckpointOptions& options) {
-  const Admission admission = Admission::parse(talk.tell("beginning", [&] {
+  const std::string told = talk.tell("beginning", [&] {
     const std::string path = job.begin();
     if (base_name(path).empty() || path.ends_with('/')) {
       throw InvalidArgumentError(
@@ -184,8 +174,9 @@ CheckpointImpl::Admission CheckpointImpl::begin(const SaveJob& job, const GroupT
               "files' names, ", quoted(join_path(path, "ckpt")), " for example"));
     }
     directory_of(path);
-    return Admission{path, save_counter().value(), options.enable_async}.format();
-  }));
+    return encode_fields(Admission{path, save_counter().value(), options.enable_async});
+  });
+  const auto admission = decode_fields<Admission>(told, "what the group's writer saves");
   if (job.counted) save_counter().set(admission.counter);
   return admission;
 }
@@ -237,28 +228,17 @@ struct CheckpointImpl::Progress {
   std::string told;
   std::optional<std::string> still_under_way = std::nullopt;  // what to say of it
 
-  std::string format() const {
-    WireWriter out;
-    out.bytes(1, told);
-    if (still_under_way) out.bytes(2, *still_under_way);
-    return out.str();
-  }
-  static Progress parse(std::string_view bytes) {
-    Progress progress;
-    WireReader reader(bytes, "what the group's writer has saved");
-    while (reader.next()) {
-      if (reader.field() == 1) progress.told = reader.bytes();
-      if (reader.field() == 2) progress.still_under_way = reader.bytes();
-    }
-    return progress;
+  friend void fields(auto& f, Progress& progress) {
+    f(1, progress.told);
+    f(2, progress.still_under_way);
   }
 };
 
 // All have asked the writer. Errors: DeadlineExceeded (somebody has not come; all may ask again).
 Said CheckpointImpl::ask_for_outcome(std::chrono::milliseconds timeout) {
   const auto progress = [&] {
-    if (auto why = saver_->wait_for(timeout)) return Progress{"", std::move(why)}.format();
-    return Progress{*background_told_}.format();
+    if (auto why = saver_->wait_for(timeout)) return encode_fields(Progress{"", std::move(why)});
+    return encode_fields(Progress{*background_told_});
   };
   try {
     return pending_->talk.hear("the outcome", progress, timeout);
@@ -275,7 +255,8 @@ void CheckpointImpl::wait(std::chrono::milliseconds timeout) {
   if (!pending_) return saver_->wait(timeout);
   const Said outcome = ask_for_outcome(timeout);
   const Pending asked = *std::exchange(pending_, std::nullopt);
-  const Progress progress = Progress::parse(outcome.value());
+  const auto progress =
+      decode_fields<Progress>(outcome.value(), "what the group's writer has saved");
   if (progress.still_under_way) {
     pending_.emplace(asked);
     throw DeadlineExceededError(*progress.still_under_way);

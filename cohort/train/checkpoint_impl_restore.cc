@@ -2,9 +2,10 @@
 // change their objects or none does.
 #include <exception>
 #include <new>
+#include <ranges>
 #include <set>
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
@@ -19,17 +20,22 @@ namespace {
 using KeySet = std::set<std::string, std::less<>>;
 
 template <class Texts>
+struct TextList {
+  Texts texts;
+};
+template <class Texts>
+void fields(auto& f, TextList<Texts>& list) {
+  f(1, list.texts);
+}
+
+template <class Texts>
 std::string format_texts(const Texts& texts) {
-  WireWriter out;
-  for (const std::string& text : texts) out.bytes(1, text);
-  return out.str();
+  return encode_fields(TextList{std::views::all(texts)});
 }
 
 std::vector<std::string> parse_texts(std::string_view bytes) {
-  std::vector<std::string> texts;
-  WireReader reader(bytes, "what a member of the group restores");
-  while (reader.next()) texts.emplace_back(reader.bytes());
-  return texts;
+  constexpr char kWhat[] = "what a member of the group restores";
+  return decode_fields<TextList<std::vector<std::string>>>(bytes, kWhat).texts;
 }
 
 // `taken`: what this member's objects take, or an error. Returns what the group's take.

@@ -1,225 +1,133 @@
 #include "cohort/cluster/membership/messages.h"
 
-#include "cohort/cluster/membership/fields.h"
 #include "cohort/cluster/rpc/text.h"
 
 namespace cohort::internal::membership {
 namespace {
 
-std::string encode_section(const Section& section) {
-  return Fields().bytes(1, section.name).bytes(2, section.text).number(3, section.strict).str();
-}
+constexpr AtMost kSections{"sections", kMostSections};
+constexpr AtMost kWarnings{"warnings", kMostSections};
 
-Section decode_section(std::string_view bytes) {
-  Section section{.name = "", .text = "", .strict = false};
-  WireReader in(bytes, "a section of a program");
-  while (in.next()) {
-    switch (in.field()) {
-      case 1:
-        section.name = text_of("a section's name", in.bytes(), kMostNameBytes);
-        break;
-      case 2:
-        section.text = text_of("a section", in.bytes(), kMostSectionBytes);
-        break;
-      case 3:
-        section.strict = in.varint() != 0;
-        break;
-      default:
-        break;
-    }
+void check_names(const std::vector<Section>& program) {
+  for (const Section& section : program) {
+    check_name("a section's name", section.name, kMostNameBytes);
   }
-  check_name("a section's name", section.name, kMostNameBytes);
-  return section;
 }
 
-void add_section(std::vector<Section>& sections, std::string_view bytes) {
-  limit("sections", sections, kMostSections);
-  sections.push_back(decode_section(bytes));
-}
-
-void add_warning(std::vector<std::string>& warnings, std::string_view bytes) {
-  limit("warnings", warnings, kMostSections);
-  warnings.push_back(rpc::printable(rpc::head_of(bytes, 2048)));
+void make_printable(std::vector<std::string>& warnings) {
+  for (std::string& warning : warnings) warning = rpc::printable(rpc::head_of(warning, 2048));
 }
 
 }  // namespace
 
-std::string RegisterRequest::encode() const {
-  Fields out;
-  out.number(1, protocol_major)
-      .number(2, protocol_minor)
-      .bytes(3, address)
-      .bytes(4, cluster_spec)
-      .number(5, term_seen)
-      .number(6, generation_seen);
-  for (const Section& section : program) out.item(7, encode_section(section));
-  return out.str();
+void fields(auto& f, Section& section) {
+  f(1, section.name, AtMostText{"a section's name", kMostNameBytes});
+  f(2, section.text, AtMostText{"a section", kMostSectionBytes});
+  f(3, section.strict);
 }
 
-RegisterRequest RegisterRequest::decode(std::string_view bytes) {
-  RegisterRequest result;
-  result.protocol_major = 0;
+void fields(auto& f, RegisterRequest& request) {
+  f(1, request.protocol_major);
+  f(2, request.protocol_minor);
   // First the version: what another one writes may be of no use.
-  read(bytes, "a registration", [&](WireReader& in) {
-    if (in.field() == 1) result.protocol_major = static_cast<int>(in.varint());
-    if (in.field() == 2) result.protocol_minor = static_cast<int>(in.varint());
-  });
-  if (result.protocol_major != kProtocolMajor) return result;
-  read(bytes, "a registration", [&](WireReader& in) {
-    switch (in.field()) {
-      case 3:
-        result.address = text_of("an address", in.bytes(), kMostNameBytes);
-        break;
-      case 4:
-        result.cluster_spec = text_of("a cluster spec", in.bytes(), kMostSpecBytes);
-        break;
-      case 5:
-        result.term_seen = static_cast<int64_t>(in.varint());
-        break;
-      case 6:
-        result.generation_seen = static_cast<int64_t>(in.varint());
-        break;
-      case 7:
-        add_section(result.program, in.bytes());
-        break;
-      default:
-        break;
-    }
-  });
-  return result;
+  if (request.protocol_major != kProtocolMajor) return;
+  f(3, request.address, AtMostText{"an address", kMostNameBytes});
+  f(4, request.cluster_spec, AtMostText{"a cluster spec", kMostSpecBytes});
+  f(5, request.term_seen);
+  f(6, request.generation_seen);
+  f(7, request.program, kSections);
 }
 
-std::string RegisterReply::encode() const {
-  Fields out;
-  out.number(1, service)
-      .number(2, heartbeat.interval)
-      .number(3, heartbeat.dead_after)
-      .number(4, heartbeat.reconnect_grace);
-  for (const std::string& warning : warnings) out.item(5, warning);
-  return out.str();
+void fields(auto& f, RegisterReply& reply) {
+  f(1, reply.service);
+  f(2, reply.heartbeat.interval);
+  f(3, reply.heartbeat.dead_after);
+  f(4, reply.heartbeat.reconnect_grace);
+  f(5, reply.warnings, kWarnings);
 }
 
+void fields(auto& f, HeartbeatRequest& request) {
+  f(1, request.seen);
+  f(2, request.figures, kFigures, kFigureName);
+}
+
+void fields(auto& f, HeartbeatReply& reply) { f(1, reply.version); }
+
+void fields(auto& f, WatchRequest& request) {
+  f(1, request.since);
+  f(2, request.at_most);
+}
+
+void fields(auto& f, LeaveRequest& request) {
+  f(1, request.where, AtMostText{"where a task leaves", kMostNameBytes});
+}
+
+void fields(auto& f, ReportRequest& request) {
+  f(1, request.error, AtMostBytes{"an error", kMostErrorBytes});
+}
+
+void fields(auto& f, DeclareRequest& request) { f(1, request.program, kSections); }
+
+void fields(auto& f, DeclareReply& reply) { f(1, reply.warnings, kWarnings); }
+
+std::string RegisterRequest::encode() const { return encode_fields(*this); }
+RegisterRequest RegisterRequest::decode(std::string_view bytes) {
+  auto request = decode_fields<RegisterRequest>(bytes, "a registration");
+  check_names(request.program);
+  return request;
+}
+
+std::string RegisterReply::encode() const { return encode_fields(*this); }
 RegisterReply RegisterReply::decode(std::string_view bytes) {
-  RegisterReply result;
-  result.heartbeat.reconnect_grace = Duration::zero();
-  read(bytes, "the answer to a registration", [&](WireReader& in) {
-    switch (in.field()) {
-      case 1:
-        result.service = in.varint();
-        break;
-      case 2:
-        result.heartbeat.interval = duration_from(in.varint());
-        break;
-      case 3:
-        result.heartbeat.dead_after = duration_from(in.varint());
-        break;
-      case 4:
-        result.heartbeat.reconnect_grace = duration_from(in.varint());
-        break;
-      case 5:
-        add_warning(result.warnings, in.bytes());
-        break;
-      default:
-        break;
-    }
-  });
-  check(result.heartbeat);
-  return result;
+  auto reply = decode_fields<RegisterReply>(bytes, "the answer to a registration");
+  for (Duration* time :
+       {&reply.heartbeat.interval, &reply.heartbeat.dead_after, &reply.heartbeat.reconnect_grace}) {
+    *time = bounded(*time);
+  }
+  check(reply.heartbeat);
+  make_printable(reply.warnings);
+  return reply;
 }
 
-std::string HeartbeatRequest::encode() const {
-  Fields out;
-  out.number(1, seen);
-  for (const auto& [name, value] : figures) out.item(2, encode_figure(name, value));
-  return out.str();
-}
-
+std::string HeartbeatRequest::encode() const { return encode_fields(*this); }
 HeartbeatRequest HeartbeatRequest::decode(std::string_view bytes) {
-  HeartbeatRequest result;
-  read(bytes, "a heartbeat", [&](WireReader& in) {
-    switch (in.field()) {
-      case 1:
-        result.seen = static_cast<int64_t>(in.varint());
-        break;
-      case 2:
-        decode_figure(in.bytes(), result.figures);
-        break;
-      default:
-        break;
-    }
-  });
-  return result;
+  return decode_fields<HeartbeatRequest>(bytes, "a heartbeat");
 }
 
-std::string HeartbeatReply::encode() const { return Fields().number(1, version).str(); }
-
+std::string HeartbeatReply::encode() const { return encode_fields(*this); }
 HeartbeatReply HeartbeatReply::decode(std::string_view bytes) {
-  HeartbeatReply result;
-  read(bytes, "the answer to a heartbeat", [&](WireReader& in) {
-    if (in.field() == 1) result.version = static_cast<int64_t>(in.varint());
-  });
-  return result;
+  return decode_fields<HeartbeatReply>(bytes, "the answer to a heartbeat");
 }
 
-std::string WatchRequest::encode() const {
-  return Fields().number(1, since).number(2, at_most).str();
-}
-
+std::string WatchRequest::encode() const { return encode_fields(*this); }
 WatchRequest WatchRequest::decode(std::string_view bytes) {
-  WatchRequest result;
-  read(bytes, "a watch", [&](WireReader& in) {
-    if (in.field() == 1) result.since = static_cast<int64_t>(in.varint());
-    if (in.field() == 2) result.at_most = duration_from(in.varint());
-  });
-  return result;
+  auto request = decode_fields<WatchRequest>(bytes, "a watch");
+  request.at_most = bounded(request.at_most);
+  return request;
 }
 
-std::string LeaveRequest::encode() const { return Fields().bytes(1, where).str(); }
-
+std::string LeaveRequest::encode() const { return encode_fields(*this); }
 LeaveRequest LeaveRequest::decode(std::string_view bytes) {
-  LeaveRequest result;
-  read(bytes, "a farewell", [&](WireReader& in) {
-    if (in.field() == 1) result.where = text_of("where a task leaves", in.bytes(), kMostNameBytes);
-  });
-  return result;
+  return decode_fields<LeaveRequest>(bytes, "a farewell");
 }
 
-std::string ReportRequest::encode() const { return Fields().bytes(1, error).str(); }
-
+std::string ReportRequest::encode() const { return encode_fields(*this); }
 ReportRequest ReportRequest::decode(std::string_view bytes) {
-  ReportRequest result;
-  read(bytes, "a report", [&](WireReader& in) {
-    if (in.field() == 1) result.error = bytes_of("an error", in.bytes(), kMostErrorBytes);
-  });
-  return result;
+  return decode_fields<ReportRequest>(bytes, "a report");
 }
 
-std::string DeclareRequest::encode() const {
-  Fields out;
-  for (const Section& section : program) out.item(1, encode_section(section));
-  return out.str();
-}
-
+std::string DeclareRequest::encode() const { return encode_fields(*this); }
 DeclareRequest DeclareRequest::decode(std::string_view bytes) {
-  DeclareRequest result;
-  read(bytes, "a declaration", [&](WireReader& in) {
-    if (in.field() == 1) add_section(result.program, in.bytes());
-  });
-  return result;
+  auto request = decode_fields<DeclareRequest>(bytes, "a declaration");
+  check_names(request.program);
+  return request;
 }
 
-std::string DeclareReply::encode() const {
-  Fields out;
-  for (const std::string& warning : warnings) out.item(1, warning);
-  return out.str();
-}
-
+std::string DeclareReply::encode() const { return encode_fields(*this); }
 DeclareReply DeclareReply::decode(std::string_view bytes) {
-  DeclareReply result;
-  read(bytes, "the answer to a declaration", [&](WireReader& in) {
-    if (in.field() == 1) add_warning(result.warnings, in.bytes());
-  });
-  return result;
+  auto reply = decode_fields<DeclareReply>(bytes, "the answer to a declaration");
+  make_printable(reply.warnings);
+  return reply;
 }
 
 }  // namespace cohort::internal::membership

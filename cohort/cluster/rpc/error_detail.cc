@@ -1,10 +1,11 @@
 #include "cohort/cluster/rpc/error_detail.h"
 
+#include <optional>
 #include <utility>
 
 #include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/text.h"
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 
 namespace cohort {
 namespace {
@@ -37,7 +38,7 @@ class InputError final : public DetailedError<ErrorClass>, public ClosureInputEr
   const Error& error() const override { return *this; }
 };
 
-// Of the code's class, or one that says more, by the phase.
+// The class is the code's, or one that says more, by the phase.
 template <Code kCode>
 std::exception_ptr make_detailed(const std::string& message, const std::string& task,
                                  ErrorDetail detail) {
@@ -65,6 +66,16 @@ std::string shortened(std::string_view text, size_t most) {
 const ErrorDetail* error_detail(const std::exception& error) {
   const auto* holder = dynamic_cast<const DetailHolder*>(&error);
   return holder == nullptr ? nullptr : &holder->detail();
+}
+
+void fields(auto& f, ErrorDetail& detail) {
+  f(1, detail.peer);
+  f(2, detail.incarnation);
+  f(3, detail.generation);
+  f(4, detail.phase);
+  f(5, detail.step, internal::kAlways);
+  f(6, detail.rpc);
+  f(7, detail.system_error);
 }
 
 namespace internal::rpc {
@@ -100,99 +111,65 @@ ErrorDetail detail_of(const std::exception_ptr& error) {
   }
 }
 
-std::string encode_error(const std::exception_ptr& error) {
-  const ErrorRecord record = record_error(error);
-  const ErrorDetail detail = detail_of(error);
-  const auto name = [](const std::string& text) { return shortened(text, kMostErrorNameBytes); };
-  WireWriter out;
-  out.varint(1, static_cast<uint64_t>(record.code));
-  out.bytes(2, shortened(record.message, kMostErrorTextBytes));
-  if (!record.task.empty()) out.bytes(3, name(record.task));
-  if (detail == ErrorDetail{}) return out.str();
-  WireWriter fields;
-  if (!detail.peer.empty()) fields.bytes(1, name(detail.peer));
-  if (detail.incarnation != 0) fields.varint(2, detail.incarnation);
-  if (detail.generation != 0) fields.varint(3, static_cast<uint64_t>(detail.generation));
-  if (!detail.phase.empty()) fields.bytes(4, name(detail.phase));
-  fields.varint(5, static_cast<uint64_t>(detail.step));
-  if (!detail.rpc.empty()) fields.bytes(6, name(detail.rpc));
-  if (detail.system_error != 0) fields.varint(7, static_cast<uint32_t>(detail.system_error));
-  out.bytes(4, fields.str());
-  return out.str();
-}
-
 namespace {
 
-ErrorDetail decode_detail(std::string_view bytes) {
-  WireReader in(bytes, "the detail of an error");
-  const auto name = [&] { return printable(head_of(in.bytes(), kMostErrorNameBytes)); };
-  ErrorDetail detail;
-  while (in.next()) {
-    switch (in.field()) {
-      case 1:
-        detail.peer = name();
-        break;
-      case 2:
-        detail.incarnation = in.varint();
-        break;
-      case 3:
-        detail.generation = static_cast<int64_t>(in.varint());
-        break;
-      case 4:
-        detail.phase = name();
-        break;
-      case 5:
-        detail.step = static_cast<int64_t>(in.varint());
-        break;
-      case 6:
-        detail.rpc = name();
-        break;
-      case 7:
-        detail.system_error = static_cast<int>(in.varint());
-        break;
-      default:
-        break;
-    }
-  }
+struct ErrorFields {
+  int64_t code = 0;  // another version may know more of them
+  std::string message = {};
+  std::string task = {};
+  std::optional<ErrorDetail> detail = {};
+};
+void fields(auto& f, ErrorFields& error) {
+  f(1, error.code);
+  f(2, error.message);
+  f(3, error.task);
+  f(4, error.detail);
+}
+
+ErrorDetail with_names(ErrorDetail detail, std::string (*name_of)(std::string_view)) {
+  for (std::string* name : {&detail.peer, &detail.phase, &detail.rpc}) *name = name_of(*name);
   return detail;
+}
+
+std::string short_name(std::string_view text) { return shortened(text, kMostErrorNameBytes); }
+std::string shown_name(std::string_view text) {
+  return printable(head_of(text, kMostErrorNameBytes));
 }
 
 }  // namespace
 
+std::string encode_error(const std::exception_ptr& error) {
+  const ErrorRecord record = record_error(error);
+  const ErrorDetail detail = detail_of(error);
+  ErrorFields out{.code = static_cast<int64_t>(record.code),
+                  .message = shortened(record.message, kMostErrorTextBytes),
+                  .task = short_name(record.task)};
+  if (detail != ErrorDetail{}) out.detail = with_names(detail, short_name);
+  return encode_fields(out);
+}
+
 std::exception_ptr decode_error(std::string_view bytes) {
-  ErrorRecord record{.code = Code::kOk, .message = ""};
-  ErrorDetail detail;
+  ErrorFields in;
+  std::string unread;
   try {
-    WireReader in(bytes, "an error of another task");
-    while (in.next()) {
-      switch (in.field()) {
-        case 1:
-          record.code = static_cast<Code>(in.varint());
-          break;
-        case 2:
-          record.message = printable(head_of(in.bytes(), kMostErrorTextBytes));
-          break;
-        case 3:
-          record.task = printable(head_of(in.bytes(), kMostErrorNameBytes));
-          break;
-        case 4:
-          detail = decode_detail(in.bytes());
-          break;
-        default:
-          break;
-      }
-    }
+    decode_fields(bytes, "an error of another task", in);
   } catch (const DataLossError& broken) {
-    return internal::make_error(
-        Code::kUnknown, str("a task answered with an error that cannot be read: ", broken.what(),
-                            ", after the text ", record.message));
+    unread = broken.what();
   }
-  if (record.code <= Code::kOk || record.code > Code::kUnauthenticated) {
-    record.message = str("an error of code ", static_cast<int>(record.code),
-                         ", which this version does not know: ", record.message);
-    record.code = Code::kUnknown;
+  const std::string message = printable(head_of(in.message, kMostErrorTextBytes));
+  if (!unread.empty()) {
+    return internal::make_error(Code::kUnknown,
+                                str("a task answered with an error that cannot be read: ", unread,
+                                    ", after the text ", message));
   }
-  return make_error(record.code, record.message, record.task, std::move(detail));
+  const ErrorDetail detail = with_names(in.detail.value_or(ErrorDetail{}), shown_name);
+  const std::string task = shown_name(in.task);
+  if (in.code <= 0 || in.code > static_cast<int64_t>(Code::kUnauthenticated)) {
+    const std::string strange =
+        str("an error of code ", in.code, ", which this version does not know: ", message);
+    return make_error(Code::kUnknown, strange, task, detail);
+  }
+  return make_error(static_cast<Code>(in.code), message, task, detail);
 }
 
 }  // namespace internal::rpc

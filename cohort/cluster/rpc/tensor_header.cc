@@ -1,15 +1,9 @@
 #include "cohort/cluster/rpc/tensor_header.h"
 
-#include "cohort/core/bytes/varint.h"
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal::rpc {
-namespace {
-
-enum TensorField : uint32_t { kType = 1, kShape = 2 };  // shape: packed, zigzag
-
-}  // namespace
 
 size_t element_bytes(ElementType type) {
   switch (type) {
@@ -58,35 +52,19 @@ uint64_t tensor_bytes(const TensorHeader& header, std::string_view what) {
   return is_empty ? 0 : bytes;
 }
 
+void fields(auto& f, TensorHeader& header) {
+  f(1, header.type, ElementType::kFloat16);
+  f(2, header.shape);
+}
+
 std::string encode_tensor_header(const TensorHeader& header, std::string_view what) {
   tensor_bytes(header, what);
-  std::string shape;
-  for (const int64_t size : header.shape) append_signed_varint(shape, size);
-  WireWriter fields;
-  fields.varint(kType, static_cast<uint64_t>(header.type));
-  if (!shape.empty()) fields.bytes(kShape, shape);
-  return fields.str();
+  return encode_fields(header);
 }
 
 TensorHeader decode_tensor_header(std::string_view bytes, std::string_view what) {
-  TensorHeader header;
-  WireReader fields(bytes, std::string(what));
-  bool has_type = false;
-  while (fields.next()) {
-    if (fields.field() == kType) {
-      const uint64_t type = fields.varint();
-      if (type > UINT8_MAX) throw InvalidArgumentError(str(what, ": no elements have type ", type));
-      header.type = static_cast<ElementType>(type);
-      has_type = true;
-    } else if (fields.field() == kShape) {
-      header.shape.clear();
-      for (std::string_view packed = fields.bytes(); !packed.empty();) {
-        header.shape.push_back(take_signed_varint(packed));
-        if (header.shape.size() > kMaxTensorRank) break;  // which tensor_bytes refuses
-      }
-    }
-  }
-  if (!has_type) fields.fail("it has no type of elements");
+  auto header = decode_fields<TensorHeader>(bytes, what);
+  if (header.type == ElementType{}) throw DataLossError(str(what, ": it has no type of elements"));
   tensor_bytes(header, what);
   return header;
 }

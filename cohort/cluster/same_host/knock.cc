@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
@@ -15,8 +15,16 @@
 namespace cohort::internal::rpc {
 namespace {
 
-enum KnockField : uint32_t { kIdentity = 1, kProcess = 2, kCores = 3 };
-enum DoorField : uint32_t { kDoorName = 1, kDoorTicket = 2, kEachHasACore = 3 };
+struct Knock {
+  std::string identity = {};  // of the host
+  uint64_t process = 0;
+  std::string cores = {};  // encode_cores
+};
+void fields(auto& f, Knock& knock) {
+  f(1, knock.identity);
+  f(2, knock.process);
+  f(3, knock.cores);
+}
 
 constexpr std::chrono::seconds kTicketLife{10};
 constexpr size_t kTicketBytes = 16;
@@ -29,22 +37,19 @@ constexpr MethodSpec kDoorMethods[] = {
 
 Message knock() {
   static const std::string identity = host_identity();
-  WireWriter out;
-  out.bytes(kIdentity, identity)
-      .varint(kProcess, static_cast<uint64_t>(::getpid()))
-      .bytes(kCores, encode_cores(own_cores()));
-  return {.control = out.str()};
+  return {.control = encode_fields(Knock{.identity = identity,
+                                         .process = static_cast<uint64_t>(::getpid()),
+                                         .cores = encode_cores(own_cores())})};
+}
+
+void fields(auto& f, Door& door) {
+  f(1, door.name);
+  f(2, door.ticket);
+  f(3, door.each_has_a_core);
 }
 
 Door decode_door(const Message& answer) {
-  Door door;
-  WireReader in(answer.control, "the answer to a knock");
-  while (in.next()) {
-    if (in.field() == kDoorName) door.name = in.bytes();
-    if (in.field() == kDoorTicket) door.ticket = in.bytes();
-    if (in.field() == kEachHasACore) door.each_has_a_core = in.varint() != 0;
-  }
-  return door;
+  return decode_fields<Door>(answer.control, "the answer to a knock");
 }
 
 Doorman::Doorman(Options options) : options_(std::move(options)), identity_(host_identity()) {}
@@ -52,32 +57,24 @@ Doorman::Doorman(Options options) : options_(std::move(options)), identity_(host
 std::span<const MethodSpec> Doorman::methods() const { return kDoorMethods; }
 
 void Doorman::handle(size_t, std::unique_ptr<Call> call) {
-  std::string identity;
-  uint64_t process = 0;
-  std::array<cpu_set_t, 2> cores{own_cores(), decode_cores({})};
-  WireReader in(call->request().control, "a knock");
-  while (in.next()) {
-    if (in.field() == kIdentity) identity = in.bytes();
-    if (in.field() == kProcess) process = in.varint();
-    if (in.field() == kCores) cores[1] = decode_cores(in.bytes());
-  }
-  const bool own_process = process == static_cast<uint64_t>(::getpid());
-  if (identity != identity_ || (own_process && !options_.same_process)) {
+  const auto knock = decode_fields<Knock>(call->request().control, "a knock");
+  const std::array<cpu_set_t, 2> cores{own_cores(), decode_cores(knock.cores)};
+  const bool own_process = knock.process == static_cast<uint64_t>(::getpid());
+  if (knock.identity != identity_ || (own_process && !options_.same_process)) {
     return call->reply({.control = ""});
   }
   Ticket ticket{random_hex(kTicketBytes),
                 {.task = call->caller().task, .each_has_a_core = each_can_have_a_core(cores)},
                 std::chrono::steady_clock::now()};
-  WireWriter out;
-  out.bytes(kDoorName, options_.socket_name)
-      .bytes(kDoorTicket, ticket.text)
-      .varint(kEachHasACore, ticket.guest.each_has_a_core ? 1 : 0);
+  const Door door{.name = options_.socket_name,
+                  .ticket = ticket.text,
+                  .each_has_a_core = ticket.guest.each_has_a_core};
   {
     const std::lock_guard lock(mutex_);
     if (tickets_.size() == kMostTickets) tickets_.pop_front();
     tickets_.push_back(std::move(ticket));
   }
-  call->reply({.control = out.str()});
+  call->reply({.control = encode_fields(door)});
 }
 
 std::optional<Guest> Doorman::admit(const std::string& ticket) {

@@ -22,7 +22,7 @@
 #include "cohort/collective/shared_memory/layout.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/sole_communicator.h"
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/cgroups.h"
 #include "cohort/core/host/cores.h"
@@ -53,7 +53,7 @@ bool is_declared_trusted() {
 struct Introduction {
   std::string host;
   std::string options;           // the same on all tasks, or they cannot work together
-  cpu_set_t cores;               // that it may use
+  std::string cores;             // that it may use: encode_cores
   std::string quota_group = "";  // whose processor time it shares; empty: no quota
 };
 
@@ -63,25 +63,11 @@ std::string text_of(const CommunicationOptions& options) {
              options.trusted_network ? ", trusted network" : "");
 }
 
-std::string encode(const Introduction& introduction) {
-  internal::WireWriter out;
-  out.bytes(1, introduction.host)
-      .bytes(2, introduction.options)
-      .bytes(3, internal::encode_cores(introduction.cores))
-      .bytes(4, introduction.quota_group);
-  return out.str();
-}
-
-Introduction decode(const std::string& bytes) {
-  Introduction introduction{.host = "", .options = "", .cores = internal::decode_cores("")};
-  internal::WireReader in(bytes, "a task's introduction to its group");
-  while (in.next()) {
-    if (in.field() == 1) introduction.host = in.bytes();
-    if (in.field() == 2) introduction.options = in.bytes();
-    if (in.field() == 3) introduction.cores = internal::decode_cores(in.bytes());
-    if (in.field() == 4) introduction.quota_group = in.bytes();
-  }
-  return introduction;
+void fields(auto& f, Introduction& introduction) {
+  f(1, introduction.host);
+  f(2, introduction.options);
+  f(3, introduction.cores);
+  f(4, introduction.quota_group);
 }
 
 void check_same(const GroupMember& member, const std::vector<Introduction>& tasks) {
@@ -114,7 +100,7 @@ int cores_of(int rank, const std::vector<Introduction>& tasks,
   for (size_t other = 0; other < tasks.size(); ++other) {
     if (tasks[other].host != tasks[static_cast<size_t>(rank)].host) continue;
     if (other == static_cast<size_t>(rank)) self = on_host.size();
-    on_host.push_back(tasks[other].cores);
+    on_host.push_back(internal::decode_cores(tasks[other].cores));
     if (quota && tasks[other].quota_group == quota->group) ++sharers;
   }
   return internal::share_of_quota(quota, sharers, internal::share_of_cores(on_host, self));
@@ -128,8 +114,10 @@ void warn_of_nccl(const CommunicationOptions& options) {
 
 std::vector<Introduction> introduce(const GroupMember& member, const Introduction& mine) {
   std::vector<Introduction> tasks;
-  for (const std::string& value : exchange_values(member, "introduction", encode(mine))) {
-    tasks.push_back(decode(value));
+  for (const std::string& value :
+       exchange_values(member, "introduction", internal::encode_fields(mine))) {
+    tasks.push_back(
+        internal::decode_fields<Introduction>(value, "a task's introduction to its group"));
   }
   return tasks;
 }
@@ -214,7 +202,7 @@ FormedGroup form_group_at(const std::string& host, const GroupMember& member,
     const std::vector<Introduction> tasks =
         introduce(watched, {.host = host,
                             .options = text_of(options),
-                            .cores = internal::own_cores(),
+                            .cores = internal::encode_cores(internal::own_cores()),
                             .quota_group = quota ? quota->group : ""});
     check_same(watched, tasks);
     FormedGroup formed{connect(watched, hosts_of(tasks), network_of(options), server),

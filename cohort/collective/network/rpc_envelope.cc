@@ -1,48 +1,28 @@
 #include "cohort/collective/network/rpc_envelope.h"
 
-#include <limits>
-
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
+#include "cohort/core/error.h"
 
 namespace cohort::collective {
 
-std::string RpcEnvelope::encode() const {
-  internal::WireWriter out;
-  out.bytes(1, group).varint(2, static_cast<uint64_t>(generation)).fixed64(3, session);
-  out.varint(4, static_cast<uint64_t>(rank)).varint(5, sequence);
-  return out.str();
+void fields(auto& f, RpcEnvelope& envelope) {
+  f(1, envelope.group, [](std::string_view name) {
+    constexpr size_t kMostNameBytes = 256;
+    if (name.size() <= kMostNameBytes) return;
+    throw DataLossError("a collective call's envelope: its group's name is too long");
+  });
+  f(2, envelope.generation);
+  f(3, envelope.session, internal::kFixed);
+  f(4, envelope.rank, [](int rank) {
+    if (rank < 0) throw DataLossError("a collective call's envelope: its rank is none");
+  });
+  f(5, envelope.sequence);
 }
 
+std::string RpcEnvelope::encode() const { return internal::encode_fields(*this); }
+
 RpcEnvelope RpcEnvelope::decode(std::string_view bytes) {
-  constexpr size_t kMostNameBytes = 256;
-  RpcEnvelope envelope;
-  internal::WireReader in(bytes, "a collective call's envelope");
-  while (in.next()) {
-    switch (in.field()) {
-      case 1:
-        if (in.bytes().size() > kMostNameBytes) in.fail("its group's name is too long");
-        envelope.group = in.bytes();
-        break;
-      case 2:
-        envelope.generation = static_cast<int64_t>(in.varint());
-        break;
-      case 3:
-        envelope.session = in.fixed64();
-        break;
-      case 4: {
-        const uint64_t rank = in.varint();
-        if (rank > std::numeric_limits<int>::max()) in.fail("its rank is none");
-        envelope.rank = static_cast<int>(rank);
-        break;
-      }
-      case 5:
-        envelope.sequence = in.varint();
-        break;
-      default:
-        break;
-    }
-  }
-  return envelope;
+  return internal::decode_fields<RpcEnvelope>(bytes, "a collective call's envelope");
 }
 
 }  // namespace cohort::collective

@@ -18,7 +18,7 @@
 #include "cohort/collective/network/rpc_mailbox.h"
 #include "cohort/collective/network/rpc_service.h"
 #include "cohort/collective/slow_wait.h"
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -34,22 +34,12 @@ constexpr std::chrono::nanoseconds kNoLimit = std::chrono::hours(24 * 365);
 constexpr size_t kCopyBytes = size_t{64} << 10;
 constexpr std::chrono::seconds kLeaveTime{1};
 
-// A session, as tasks tell it each other before they are connected.
-std::string encode_session(uint64_t session) {
-  internal::WireWriter out;
-  out.fixed64(1, session);
-  return out.str();
-}
-
-// Errors: DataLoss. Of bytes without a session 0, which their task will refuse.
-uint64_t decode_session(const std::string& bytes) {
+// What tasks tell each other before they are connected: their session of calls. 0, which their task
+// will refuse, if nothing is told.
+struct SessionTold {
   uint64_t session = 0;
-  internal::WireReader in(bytes, "a task's session of calls");
-  while (in.next()) {
-    if (in.field() == 1) session = in.fixed64();
-  }
-  return session;
-}
+};
+void fields(auto& f, SessionTold& told) { f(1, told.session, internal::kFixed); }
 
 class RpcTransport final : public Transport {
  public:
@@ -177,15 +167,17 @@ class RpcTransport final : public Transport {
   // A message without bytes from each to each: from then on all are known to be there.
   void connect(const GroupMember& member, internal::ServerCore& server) {
     const std::vector<std::string> sessions =
-        exchange_values(member, "rpc", encode_session(mailbox_->session()));
+        exchange_values(member, "rpc", internal::encode_fields(SessionTold{mailbox_->session()}));
     for (int rank = 0; rank < member.size(); ++rank) {
       if (rank == rank_) continue;
+      const auto told = internal::decode_fields<SessionTold>(sessions[static_cast<size_t>(rank)],
+                                                             "a task's session of calls");
       Peer& other = peer(rank);
       other.name = to_string(member.task(rank));
       other.channel = server.channel(member.task(rank));
       other.envelope = {.group = member.group,
                         .generation = member.generation,
-                        .session = decode_session(sessions[static_cast<size_t>(rank)]),
+                        .session = told.session,
                         .rank = rank_};
       other.channel->retry_now();
       expect(rank, nullptr, 0);

@@ -18,33 +18,39 @@ void WireReader::fail(std::string_view problem) const {
   throw DataLossError(cohort::internal::str(what_, ": ", problem));
 }
 
+void WireReader::fail_range() const {
+  fail(cohort::internal::str("field ", field_, " is out of range"));
+}
+
+uint64_t WireReader::take_number(std::string_view& from) const {
+  try {
+    return take_varint(from);
+  } catch (const DataLossError& error) {
+    fail(error.what());
+  }
+}
+
+std::string_view WireReader::take(std::string_view& from, uint64_t length) const {
+  if (length > from.size()) {
+    fail(cohort::internal::str("field ", field_, " needs ", length, " bytes, of which ",
+                               from.size(), " are there"));
+  }
+  const std::string_view taken = from.substr(0, length);
+  from.remove_prefix(length);
+  return taken;
+}
+
 bool WireReader::next() {
   if (left_.empty()) return false;
-  const auto number = [&] {
-    try {
-      return take_varint(left_);
-    } catch (const DataLossError& error) {
-      fail(error.what());
-    }
-  };
-  const auto take = [&](uint64_t length) {
-    if (length > left_.size()) {
-      fail(cohort::internal::str("field ", field_, " needs ", length, " bytes, of which ",
-                                 left_.size(), " are there"));
-    }
-    const std::string_view taken = left_.substr(0, length);
-    left_.remove_prefix(length);
-    return taken;
-  };
-  const uint64_t tag = number();
+  const uint64_t tag = take_number(left_);
   if (tag >> 3 == 0 || tag >> 32 != 0) fail("a field number out of range");
   field_ = static_cast<uint32_t>(tag >> 3);
   type_ = static_cast<Type>(tag & 7);
   switch (type_) {
-    case Type::kVarint: number_ = number(); return true;
-    case Type::kFixed64: number_ = little_endian(take(8)); return true;
-    case Type::kBytes: bytes_ = take(number()); return true;
-    case Type::kFixed32: number_ = little_endian(take(4)); return true;
+    case Type::kVarint: number_ = take_number(left_); return true;
+    case Type::kFixed64: number_ = little_endian(take(left_, 8)); return true;
+    case Type::kBytes: bytes_ = take(left_, take_number(left_)); return true;
+    case Type::kFixed32: number_ = little_endian(take(left_, 4)); return true;
   }
   fail(cohort::internal::str("field ", field_, " is of the unknown wire type ", tag & 7));
 }
@@ -75,6 +81,10 @@ std::string_view WireReader::bytes() {
   return bytes_;
 }
 
+uint64_t WireReader::take_packed(std::string_view& packed, size_t width) const {
+  return width == 0 ? take_number(packed) : little_endian(take(packed, width));
+}
+
 void WireWriter::tag(uint32_t field, unsigned type) {
   append_varint(out_, static_cast<uint64_t>(field) << 3 | type);
 }
@@ -87,21 +97,30 @@ WireWriter& WireWriter::varint(uint32_t field, uint64_t value) {
 
 WireWriter& WireWriter::fixed32(uint32_t field, uint32_t value) {
   tag(field, 5);
-  for (int i = 0; i < 4; ++i, value >>= 8) out_ += static_cast<char>(value & 0xff);
+  packed(value, 4);
   return *this;
 }
 
 WireWriter& WireWriter::fixed64(uint32_t field, uint64_t value) {
   tag(field, 1);
-  for (int i = 0; i < 8; ++i, value >>= 8) out_ += static_cast<char>(value & 0xff);
+  packed(value, 8);
   return *this;
 }
 
 WireWriter& WireWriter::bytes(uint32_t field, std::string_view value) {
-  tag(field, 2);
-  append_varint(out_, value.size());
+  message(field, value.size());
   out_ += value;
   return *this;
+}
+
+void WireWriter::message(uint32_t field, size_t size) {
+  tag(field, 2);
+  append_varint(out_, size);
+}
+
+void WireWriter::packed(uint64_t value, size_t width) {
+  if (width == 0) return append_varint(out_, value);
+  for (size_t i = 0; i < width; ++i, value >>= 8) out_ += static_cast<char>(value & 0xff);
 }
 
 }  // namespace cohort::internal

@@ -1,8 +1,9 @@
-// The wire format of protocol buffers, read and written field by field.
+// The wire format of protocol buffers, read and written field by field: what fields.h is made of.
+// It is also for messages whose fields are no list.
 //
-// For small messages from files that anybody may have written: nothing is copied and no memory is
-// taken that the bytes do not account for, which generated classes do not promise (two bytes of an
-// empty sub-message become a hundred).
+// Anybody may have written the messages: nothing is copied and no memory is taken that the bytes do
+// not account for, which generated classes do not promise (two bytes of an empty sub-message become
+// a hundred).
 //
 //   WireWriter message;
 //   message.varint(1, 3).bytes(2, "name");
@@ -15,9 +16,12 @@
 //   }
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace cohort::internal {
 
@@ -25,8 +29,10 @@ namespace cohort::internal {
 // for, a group); the text begins with `what`. Thread safety: none.
 class WireReader {
  public:
-  // `bytes` must outlive the reader, and so must the views that it gives.
-  WireReader(std::string_view bytes, std::string what) : left_(bytes), what_(std::move(what)) {}
+  // Both must outlive the reader; the views that it gives lie in `bytes`.
+  WireReader(std::string_view bytes, std::string_view what) : left_(bytes), what_(what) {}
+  template <std::same_as<std::string> Temporary>
+  WireReader(std::string_view bytes, Temporary&& what) = delete;
 
   // Goes on to the next field; false at the end.
   bool next();
@@ -35,6 +41,7 @@ class WireReader {
   bool is_bytes() const { return type_ == Type::kBytes; }
   // What comes after the field.
   std::string_view left() const { return left_; }
+  std::string_view what() const { return what_; }
 
   // The value of the field, once. int32 and int64 fields are varints too.
   uint64_t varint();
@@ -42,16 +49,22 @@ class WireReader {
   uint64_t fixed64();  // a double is its bits
   // Strings, sub-messages, packed fields.
   std::string_view bytes();
+  // Takes a number off the front of a packed field: one of `width` bytes; 0: a varint.
+  uint64_t take_packed(std::string_view& packed, size_t width) const;
 
   [[noreturn]] void fail(std::string_view problem) const;
+  // The number of the field does not fit.
+  [[noreturn]] void fail_range() const;
 
  private:
   enum class Type : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
   void expect(Type type) const;
+  uint64_t take_number(std::string_view& from) const;
+  std::string_view take(std::string_view& from, uint64_t length) const;
 
   std::string_view left_;
-  std::string what_;
+  std::string_view what_;
   uint32_t field_ = 0;
   Type type_ = Type::kVarint;
   uint64_t number_ = 0;  // of a varint or a fixed number
@@ -65,8 +78,14 @@ class WireWriter {
   WireWriter& fixed32(uint32_t field, uint32_t value);
   WireWriter& fixed64(uint32_t field, uint64_t value);
   WireWriter& bytes(uint32_t field, std::string_view value);
+  // A field of `size` bytes, which are to follow: its own fields, or packed numbers.
+  void message(uint32_t field, size_t size);
+  // A number of `width` bytes; 0: a varint.
+  void packed(uint64_t value, size_t width);
 
-  const std::string& str() const { return out_; }
+  void reserve(size_t bytes) { out_.reserve(bytes); }
+  const std::string& str() const& { return out_; }
+  std::string str() && { return std::move(out_); }
 
  private:
   void tag(uint32_t field, unsigned type);

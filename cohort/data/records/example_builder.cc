@@ -1,24 +1,46 @@
 #include "cohort/data/records/example_builder.h"
 
-#include <bit>
-
-#include "cohort/core/bytes/varint.h"
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/data/records/example.h"
 
 namespace cohort::io {
 namespace {
 
 using internal::FeatureKind;
-using internal::WireWriter;
 
-// A list's field 1, packed, where it has values.
-std::string feature(FeatureKind kind, std::string_view packed) {
-  WireWriter list;
-  if (!packed.empty()) list.bytes(1, packed);
-  WireWriter feature;
-  feature.bytes(static_cast<uint32_t>(kind), list.str());
-  return feature.str();
+// TensorFlow's messages. A list's numbers are packed.
+template <class Value>
+struct List {
+  std::span<const Value> values;
+};
+template <class Value>
+void fields(auto& f, List<Value>& list) {
+  f(1, list.values);
+}
+
+template <class Value>
+struct Feature {
+  FeatureKind kind;
+  List<Value> list;
+};
+template <class Value>
+void fields(auto& f, Feature<Value>& feature) {
+  f(static_cast<uint32_t>(feature.kind), feature.list, internal::kAlways);
+}
+
+struct Features {
+  const std::map<std::string, std::string, std::less<>>& by_name;
+};
+void fields(auto& f, Features& features) { f(1, features.by_name); }
+
+struct Example {
+  Features features;
+};
+void fields(auto& f, Example& example) { f(1, example.features, internal::kAlways); }
+
+template <class Value>
+std::string feature(FeatureKind kind, std::span<const Value> values) {
+  return internal::encode_fields(Feature<Value>{kind, {values}});
 }
 
 template <class Value>
@@ -30,29 +52,17 @@ std::span<const Value> span_of(std::initializer_list<Value> values) {
 
 ExampleBuilder& ExampleBuilder::add_bytes(std::string_view name,
                                           std::span<const std::string_view> values) {
-  WireWriter list;
-  for (const std::string_view value : values) list.bytes(1, value);
-  WireWriter feature;
-  feature.bytes(static_cast<uint32_t>(FeatureKind::kBytes), list.str());
-  features_.insert_or_assign(std::string(name), feature.str());
+  features_.insert_or_assign(std::string(name), feature(FeatureKind::kBytes, values));
   return *this;
 }
 
 ExampleBuilder& ExampleBuilder::add_floats(std::string_view name, std::span<const float> values) {
-  static_assert(std::endian::native == std::endian::little);
-  features_.insert_or_assign(
-      std::string(name),
-      feature(FeatureKind::kFloats,
-              {reinterpret_cast<const char*>(values.data()), values.size_bytes()}));
+  features_.insert_or_assign(std::string(name), feature(FeatureKind::kFloats, values));
   return *this;
 }
 
 ExampleBuilder& ExampleBuilder::add_ints(std::string_view name, std::span<const int64_t> values) {
-  std::string packed;
-  for (const int64_t value : values) {
-    internal::append_varint(packed, static_cast<uint64_t>(value));
-  }
-  features_.insert_or_assign(std::string(name), feature(FeatureKind::kInts, packed));
+  features_.insert_or_assign(std::string(name), feature(FeatureKind::kInts, values));
   return *this;
 }
 
@@ -70,15 +80,7 @@ ExampleBuilder& ExampleBuilder::add_ints(std::string_view name,
 }
 
 std::string ExampleBuilder::serialize() const {
-  WireWriter features;
-  for (const auto& [name, feature] : features_) {
-    WireWriter entry;
-    entry.bytes(1, name).bytes(2, feature);
-    features.bytes(1, entry.str());
-  }
-  WireWriter example;
-  example.bytes(1, features.str());
-  return example.str();
+  return internal::encode_fields(Example{{features_}});
 }
 
 }  // namespace cohort::io

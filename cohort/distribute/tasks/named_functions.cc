@@ -9,7 +9,7 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
@@ -25,8 +25,15 @@ namespace {
 constexpr size_t kLongestName = 256;
 constexpr size_t kMostBulkBytes = size_t{2} << 30;
 
-// A call's fields: the name, and the fields of its arguments (structure_message.h).
-enum Field : uint32_t { kName = 1, kArguments = 2 };
+// A call: the name, and the form of its arguments (structure_message.h).
+struct CallFields {
+  std::string_view name;
+  std::string_view arguments;
+};
+void fields(auto& f, CallFields& call) {
+  f(1, call.name);
+  f(2, call.arguments);
+}
 
 }  // namespace
 
@@ -97,14 +104,10 @@ class FunctionService : public rpc::Service {
 
   static rpc::Message answer(const FunctionTable& table, const TaskId& self,
                              const rpc::Message& request) {
-    std::string name;
-    rpc::Message arguments{.control = "", .bulk = request.bulk};
-    WireReader in(request.control, "a call of a named function");
-    while (in.next()) {
-      if (in.field() == kName) name = in.bytes();
-      if (in.field() == kArguments) arguments.control = in.bytes();
-    }
+    const auto in = decode_fields<CallFields>(request.control, "a call of a named function");
+    const std::string name(in.name);
     const StructureFunction<> function = table.find(name, to_string(self));
+    const rpc::Message arguments{.control = std::string(in.arguments), .bulk = request.bulk};
     const Structure given = to_structure(arguments, str("the arguments of ", quoted(name)));
     return with_typed_errors(name.c_str(), [&] { return to_message(function(given)); });
   }
@@ -145,9 +148,8 @@ void NamedFunctions::serve(Server& server) const {
 Structure NamedFunction::call(const Server& server, const TaskId& task, const Structure& arguments,
                               const RemoteCallOptions& options) const {
   internal::rpc::Message request = internal::to_message(arguments);
-  internal::WireWriter control;
-  control.bytes(internal::kName, name_).bytes(internal::kArguments, request.control);
-  request.control = control.str();
+  request.control =
+      internal::encode_fields(internal::CallFields{.name = name_, .arguments = request.control});
   const internal::rpc::Message reply =
       server.core().channel(task)->call("functions/call", std::move(request),
                                         {.timeout = internal::bounded_wait(options.timeout),

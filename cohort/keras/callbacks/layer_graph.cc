@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/base/config_json.h"
@@ -16,7 +16,7 @@ using Names = std::vector<std::string>;
 constexpr const char* kWhere = "the graph of a model";
 
 std::string class_of(const Json& layer) { return string_member(layer, "class_name", kWhere); }
-// For errors: "the graph of a model: a layer of class Scale".
+// Errors name it: "the graph of a model: a layer of class Scale".
 std::string place_of(const Json& layer) {
   return str(kWhere, ": a layer of class ", class_of(layer));
 }
@@ -55,6 +55,32 @@ void collect_layers(const Json& json, Names& found) {
   }
 }
 
+// TensorFlow's GraphDef, as far as it is written.
+struct NodeDef {
+  std::string name;
+  std::string operation;
+  Names inputs;
+};
+void fields(auto& f, NodeDef& node) {
+  f(1, node.name, kAlways);
+  f(2, node.operation, kAlways);
+  f(3, node.inputs);
+}
+
+struct VersionDef {
+  int producer = 27;  // that of TensorFlow 2
+};
+void fields(auto& f, VersionDef& versions) { f(1, versions.producer); }
+
+struct GraphDef {
+  std::vector<NodeDef> nodes;
+  VersionDef versions;
+};
+void fields(auto& f, GraphDef& graph) {
+  f(1, graph.nodes);
+  f(4, graph.versions);
+}
+
 // Thread safety: none.
 class GraphWriter {
  public:
@@ -78,23 +104,12 @@ class GraphWriter {
 
   // Adds a layer as a node, or a model as the scope of its layers.
   void add_layer(const Json& layer, const std::string& scope, const Names& inputs) {
-    constexpr uint32_t kNode = 1, kName = 1, kOperation = 2, kInput = 3;
     const std::string name = join(scope, name_of(layer));
     if (is_model(layer)) return add_model(layer, name, inputs);
-    WireWriter node;
-    node.bytes(kName, name).bytes(kOperation, class_of(layer));
-    for (const std::string& input : inputs) node.bytes(kInput, input);
-    graph_.bytes(kNode, node.str());
+    graph_.nodes.push_back({name, class_of(layer), inputs});
   }
 
-  std::string str() {
-    constexpr uint32_t kVersions = 4, kProducer = 1;
-    constexpr uint64_t kThatOfTensorFlow2 = 27;
-    WireWriter versions;
-    versions.varint(kProducer, kThatOfTensorFlow2);
-    graph_.bytes(kVersions, versions.str());
-    return graph_.str();
-  }
+  std::string str() const { return encode_fields(graph_); }
 
  private:
   // The nodes that have the results of the layers of these names in the model.
@@ -120,7 +135,7 @@ class GraphWriter {
     return outputs_of(ends, layer, name);
   }
 
-  WireWriter graph_;
+  GraphDef graph_;
 };
 
 }  // namespace

@@ -1,106 +1,68 @@
 #include "cohort/parameter_server/closures/closure_message.h"
 
-#include "cohort/core/bytes/wire.h"
-#include "cohort/distribute/tasks/structure_message.h"
+#include <string_view>
+
+#include "cohort/core/bytes/fields.h"
+#include "cohort/distribute/values/structure_message.h"
 
 namespace cohort::internal {
 namespace {
 
-enum ClosureField : uint32_t {
-  kFunction = 1,
-  kClosureId,
-  kClosuresEndedBelow,
-  kInput,
-  kArguments,
-  kSession,
-  kValuePlace,
-  kValueInput,
-  kKind,
-  kSequence,
-  kCachesReads
+// A closure without its arguments, and their form.
+struct ClosureFields {
+  std::string_view request;
+  std::string_view arguments;
 };
+void fields(auto& f, ClosureFields& closure) {
+  f(1, closure.request);
+  f(2, closure.arguments);
+}
 
 }  // namespace
 
+void fields(auto& f, WorkerValue& value) {
+  f(1, value.place);
+  f(2, value.input);
+}
+
+void fields(auto& f, RunClosure& request) {
+  f(1, request.function);
+  f(2, request.id);
+  f(3, request.forget_below);
+  f(4, request.session);
+  f(5, request.inputs);
+  f(6, request.values);
+  f(7, request.sequence);
+  f(8, request.caches_reads);
+}
+
+void fields(auto& f, MakeInput& request) {
+  f(1, request.function);
+  f(2, request.input);
+  f(3, request.session);
+  f(4, request.kind, InputKind::kValue);
+}
+
 rpc::Message encode(const RunClosure& request) {
   rpc::Message message = to_message(request.arguments);
-  WireWriter out;
-  out.bytes(kFunction, request.function)
-      .varint(kClosureId, request.id)
-      .varint(kClosuresEndedBelow, request.forget_below);
-  for (const uint64_t input : request.inputs) out.varint(kInput, input);
-  out.bytes(kArguments, message.control)
-      .varint(kSession, request.session)
-      .varint(kSequence, request.sequence);
-  for (const WorkerValue& value : request.values) {
-    out.varint(kValuePlace, value.place).varint(kValueInput, value.input);
-  }
-  if (request.caches_reads) out.varint(kCachesReads, 1);
-  message.control = out.str();
+  const std::string alone = encode_fields(request);
+  message.control = encode_fields(ClosureFields{.request = alone, .arguments = message.control});
   return message;
 }
 
 RunClosure decode_run_closure(const rpc::Message& message) {
-  RunClosure request;
-  rpc::Message arguments{.control = "", .bulk = message.bulk};
-  WireReader in(message.control, "a closure");
-  while (in.next()) {
-    switch (in.field()) {
-      case kFunction:
-        request.function = in.bytes();
-        break;
-      case kClosureId:
-        request.id = in.varint();
-        break;
-      case kClosuresEndedBelow:
-        request.forget_below = in.varint();
-        break;
-      case kInput:
-        request.inputs.push_back(in.varint());
-        break;
-      case kArguments:
-        arguments.control = in.bytes();
-        break;
-      case kSession:
-        request.session = in.varint();
-        break;
-      case kSequence:
-        request.sequence = in.varint();
-        break;
-      case kCachesReads:
-        request.caches_reads = in.varint() != 0;
-        break;
-      case kValuePlace:
-        request.values.push_back({.place = in.varint()});
-        break;
-      case kValueInput:
-        if (!request.values.empty()) request.values.back().input = in.varint();
-        break;
-    }
-  }
-  request.arguments = to_structure(arguments, "the arguments of a closure");
+  constexpr char kWhat[] = "a closure";
+  const auto closure = decode_fields<ClosureFields>(message.control, kWhat);
+  auto request = decode_fields<RunClosure>(closure.request, kWhat);
+  request.arguments =
+      to_structure({.control = std::string(closure.arguments), .bulk = message.bulk},
+                   "the arguments of a closure");
   return request;
 }
 
-rpc::Message encode(const MakeInput& request) {
-  WireWriter out;
-  out.bytes(kFunction, request.function)
-      .varint(kInput, request.input)
-      .varint(kSession, request.session)
-      .varint(kKind, static_cast<uint64_t>(request.kind));
-  return {.control = out.str()};
-}
-
+rpc::Message encode(const MakeInput& request) { return {.control = encode_fields(request)}; }
 MakeInput decode_make_input(const rpc::Message& message) {
-  MakeInput request;
-  WireReader in(message.control, "the making of an input");
-  while (in.next()) {
-    if (in.field() == kFunction) request.function = in.bytes();
-    if (in.field() == kInput) request.input = in.varint();
-    if (in.field() == kSession) request.session = in.varint();
-    if (in.field() == kKind && in.varint() != 0) request.kind = InputKind::kValue;
-  }
-  return request;
+  return decode_fields<MakeInput>(message.control, "the making of an input");
 }
 
 }  // namespace cohort::internal

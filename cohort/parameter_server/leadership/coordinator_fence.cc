@@ -4,31 +4,27 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 
 namespace cohort::internal {
 namespace {
 
-// Above all fields of the messages that are stamped.
-constexpr uint32_t kSessionField = 100;
+// A field of the message that is stamped, above all that it has itself. The last stamp counts.
+struct Stamp {
+  SessionId session = 0;
+};
+void fields(auto& f, Stamp& stamp) { f(100, stamp.session, kAlways); }
 
 }  // namespace
 
 void stamp(rpc::Message& message, SessionId session) {
-  WireWriter field;
-  field.varint(kSessionField, session);
-  message.control += field.str();
+  message.control += encode_fields(Stamp{session});
 }
 
 SessionId session_of(const rpc::Message& message) {
-  SessionId session = 0;
-  WireReader in(message.control, "a call to a store");
-  while (in.next()) {
-    if (in.field() == kSessionField) session = in.varint();
-  }
-  return session;
+  return decode_fields<Stamp>(message.control, "a call to a store").session;
 }
 
 void CoordinatorFence::on_new_generation(std::function<void(int64_t)> handler) {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string_view>
 #include <thread>
-#include <utility>
+#include <vector>
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
@@ -19,19 +19,40 @@
 namespace cohort::internal {
 namespace {
 
-enum ResultField : uint32_t {
-  kName = 1,
-  kCode,
-  kText,
-  kTask,
-  kInterrupted,
-  kForm,
-  kBulk,
-  kGeneration,
-  kIsLast,
-  kIsLeftOut,
-  kPhase
+// A LoopResult as its fields.
+struct ResultError {
+  Code code = Code::kOk;
+  std::string text;
+  std::string task;
+  std::string phase;
+  bool interrupted = false;
 };
+void fields(auto& f, ResultError& error) {
+  f(1, error.code, Code::kUnauthenticated);
+  f(2, error.text);
+  f(3, error.task);
+  f(4, error.phase);
+  f(5, error.interrupted);
+}
+
+struct ResultFields {
+  std::string name;
+  int64_t generation = 0;
+  bool is_last = false;
+  bool is_left_out = false;
+  std::optional<ResultError> error = std::nullopt;
+  std::string_view form = {};  // of the value,
+  std::vector<std::string_view> bulk = {};
+};
+void fields(auto& f, ResultFields& result) {
+  f(1, result.name);
+  f(2, result.generation);
+  f(3, result.is_last);
+  f(4, result.is_left_out);
+  f(5, result.error);
+  f(6, result.form);
+  f(7, result.bulk);
+}
 
 constexpr size_t kMostBytes = size_t{64} << 20;
 constexpr size_t kPartBytes = size_t{1} << 19;  // a value of Coordination has 1 MiB at most
@@ -82,79 +103,37 @@ bool is_interrupt(const std::exception_ptr& error) {
 }
 
 std::string encode(const LoopResult& result) {
-  WireWriter out;
-  out.bytes(kName, result.name);
-  out.varint(kGeneration, static_cast<uint64_t>(result.generation));
-  out.varint(kIsLast, result.is_last ? 1 : 0).varint(kIsLeftOut, result.is_left_out ? 1 : 0);
+  ResultFields out{result.name, result.generation, result.is_last, result.is_left_out};
   if (result.error != nullptr) {
     const ErrorRecord error = record_error(result.error);
-    out.varint(kCode, static_cast<uint64_t>(error.code))
-        .bytes(kText, error.message)
-        .bytes(kTask, error.task)
-        .bytes(kPhase, rpc::detail_of(result.error).phase)
-        .varint(kInterrupted, is_interrupt(result.error) ? 1 : 0);
-    return out.str();
+    out.error = {error.code, error.message, error.task, rpc::detail_of(result.error).phase,
+                 is_interrupt(result.error)};
+    return encode_fields(out);
   }
   const rpc::Message value = to_message(result.value);
-  out.bytes(kForm, value.control);
-  for (const rpc::Bytes& bulk : value.bulk) out.bytes(kBulk, {bulk.data, bulk.size});
-  return out.str();
+  out.form = value.control;
+  for (const rpc::Bytes& bulk : value.bulk) out.bulk.emplace_back(bulk.data, bulk.size);
+  return encode_fields(out);
 }
 
 LoopResult decode(const std::string& bytes) {
-  LoopResult result;
-  rpc::Message value;
-  auto code = Code::kOk;
-  std::string text, task, phase;
-  bool interrupted = false;
-  WireReader in(bytes, "the result of a call");
-  while (in.next()) {
-    switch (in.field()) {
-      case kName:
-        result.name = in.bytes();
-        break;
-      case kGeneration:
-        result.generation = static_cast<int64_t>(in.varint());
-        break;
-      case kIsLast:
-        result.is_last = in.varint() != 0;
-        break;
-      case kIsLeftOut:
-        result.is_left_out = in.varint() != 0;
-        break;
-      case kCode:
-        code = static_cast<Code>(in.varint());
-        break;
-      case kText:
-        text = in.bytes();
-        break;
-      case kTask:
-        task = in.bytes();
-        break;
-      case kPhase:
-        phase = in.bytes();
-        break;
-      case kInterrupted:
-        interrupted = in.varint() != 0;
-        break;
-      case kForm:
-        value.control = in.bytes();
-        break;
-      case kBulk: {
-        auto owned = std::make_shared<std::string>(in.bytes());
-        const char* data = owned->data();
-        const size_t size = owned->size();
-        value.bulk.push_back({std::move(owned), data, size});
-        break;
-      }
+  constexpr char kWhat[] = "the result of a call";
+  const auto in = decode_fields<ResultFields>(bytes, kWhat);
+  LoopResult result{.name = in.name, .generation = in.generation};
+  result.is_last = in.is_last;
+  result.is_left_out = in.is_left_out;
+  if (!in.error) {
+    rpc::Message value{.control = std::string(in.form)};
+    for (const std::string_view bulk : in.bulk) {
+      auto owned = std::make_shared<const std::string>(bulk);
+      value.bulk.push_back({owned, owned->data(), owned->size()});
     }
-  }
-  if (interrupted) {
-    result.error = std::make_exception_ptr(InterruptedError(text));
-  } else if (code != Code::kOk) {
-    result.error = rpc::make_error(code, text, task, {.phase = phase});
+    result.value = to_structure(value, kWhat);
+  } else if (in.error->interrupted) {
+    result.error = std::make_exception_ptr(InterruptedError(in.error->text));
   } else {
-    result.value = to_structure(value, "the result of a call");
+    result.error =
+        rpc::make_error(in.error->code, in.error->text, in.error->task, {.phase = in.error->phase});
   }
   return result;
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cohort/core/bytes/varint.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/bytes/wire.h"
 #include "cohort/core/error.h"
 
@@ -15,7 +15,10 @@ namespace {
 constexpr char kWhat[] = "a packed message of a store";
 // Above all fields of the messages that are packed, and the first of a packed one.
 constexpr uint32_t kPackedField = 101;
-enum DirectoryField : uint32_t { kFields = 1, kSizes };
+struct Mark {
+  bool is_packed = true;
+};
+void fields(auto& f, Mark& mark) { f(kPackedField, mark.is_packed); }
 
 constexpr size_t kMostPlainTensors = 1024;
 constexpr size_t kMostPlainFields = size_t{256} << 10;
@@ -23,6 +26,16 @@ constexpr size_t kMostPlainFields = size_t{256} << 10;
 constexpr size_t kPieceBytes = size_t{2} << 20;
 // A receiver takes memory for each.
 constexpr size_t kMostTensors = size_t{1} << 20;
+
+// What stands in front of the bulk.
+struct Directory {
+  std::string_view control;
+  std::vector<uint64_t> sizes = {};  // of the tensors
+};
+void fields(auto& f, Directory& directory) {
+  f(1, directory.control);
+  f(2, directory.sizes);
+}
 
 rpc::Bytes owned(std::string text) {
   auto owner = std::make_shared<const std::string>(std::move(text));
@@ -97,35 +110,25 @@ rpc::Message packed(rpc::Message message) {
         " bytes can be sent: use fewer, larger variables, or more ps "
         "tasks"));
   }
-  std::string sizes;
-  for (const rpc::Bytes& bytes : message.bulk) append_varint(sizes, bytes.size);
-  WireWriter directory;
-  directory.bytes(kFields, message.control).bytes(kSizes, sizes);
+  Directory directory{.control = message.control};
+  for (const rpc::Bytes& bytes : message.bulk) directory.sizes.push_back(bytes.size);
   std::vector<rpc::Bytes> bulk = pieces_of(message.bulk);
-  bulk.insert(bulk.begin(), owned(directory.str()));
-  WireWriter control;
-  control.varint(kPackedField, 1);
-  return {.control = control.str(), .bulk = std::move(bulk)};
+  bulk.insert(bulk.begin(), owned(encode_fields(directory)));
+  return {.control = encode_fields(Mark()), .bulk = std::move(bulk)};
 }
 
 std::optional<rpc::Message> unpacked(const rpc::Message& message) {
   WireReader mark(message.control, kWhat);
   if (!mark.next() || mark.field() != kPackedField) return std::nullopt;
   if (message.bulk.empty()) mark.fail("it has no fields");
-  rpc::Message whole;
-  Cutter cutter(message.bulk);
-  WireReader in({message.bulk[0].data, message.bulk[0].size}, kWhat);
-  while (in.next()) {
-    if (in.field() == kFields) whole.control = in.bytes();
-    if (in.field() != kSizes) continue;
-    std::string_view sizes = in.bytes();
-    while (!sizes.empty()) {
-      if (whole.bulk.size() == kMostTensors) in.fail("it has too many tensors");
-      whole.bulk.push_back(cutter.next(take_varint(sizes), in));
-    }
-  }
-  if (!cutter.is_at_end()) in.fail("its bytes are more than its tensors");
+  const auto directory =
+      decode_fields<Directory>({message.bulk[0].data, message.bulk[0].size}, kWhat);
+  if (directory.sizes.size() > kMostTensors) mark.fail("it has too many tensors");
+  rpc::Message whole{.control = std::string(directory.control)};
   whole.control += mark.left();
+  Cutter cutter(message.bulk);
+  for (const uint64_t size : directory.sizes) whole.bulk.push_back(cutter.next(size, mark));
+  if (!cutter.is_at_end()) mark.fail("its bytes are more than its tensors");
   return whole;
 }
 

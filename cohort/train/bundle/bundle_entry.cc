@@ -1,6 +1,8 @@
 #include "cohort/train/bundle/bundle_entry.h"
 
-#include "cohort/core/bytes/wire.h"
+#include <utility>
+
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle/ordered_code.h"
@@ -46,48 +48,83 @@ const TypeInfo* find_type(BundleType type) {
   return nullptr;
 }
 
-void add_dimension(std::vector<int64_t>& shape, int64_t size, const WireReader& place) {
-  if (shape.size() == kMostDimensions) place.fail("too many dimensions");
-  shape.push_back(size);
+// TensorFlow's messages: tensor_shape.proto, tensor_slice.proto and tensor_bundle.proto.
+struct DimensionProto {
+  int64_t size = 0;
+};
+void fields(auto& f, DimensionProto& dimension) { f(1, dimension.size); }
+
+struct ShapeProto {
+  std::vector<DimensionProto> dimensions = {};
+  bool unknown_rank = false;
+};
+void fields(auto& f, ShapeProto& shape) {
+  f(2, shape.dimensions);
+  f(3, shape.unknown_rank);
 }
 
-std::vector<int64_t> parse_shape(std::string_view bytes, const std::string& what) {
-  std::vector<int64_t> shape;
-  WireReader reader(bytes, what + ", shape");
-  while (reader.next()) {
-    if (reader.field() == 3 && reader.varint() != 0) reader.fail("the rank is unknown");
-    if (reader.field() != 2) continue;
-    int64_t size = 0;
-    WireReader dimension(reader.bytes(), what + ", shape");
-    while (dimension.next()) {
-      if (dimension.field() == 1) size = static_cast<int64_t>(dimension.varint());
-    }
-    add_dimension(shape, size, reader);
-  }
-  return shape;
+struct ExtentProto {
+  int64_t start = 0;
+  int64_t length = kWhole;
+};
+void fields(auto& f, ExtentProto& extent) {
+  f(1, extent.start);
+  f(2, extent.length, kAlways);
 }
 
-// The slice as it is written: a dimension without a length has kWhole.
-train::TensorSlice parse_slice(std::string_view bytes, const std::string& what) {
+struct SliceProto {
+  std::vector<ExtentProto> extents;
+};
+void fields(auto& f, SliceProto& slice) { f(1, slice.extents); }
+
+struct EntryProto {
+  int32_t type = static_cast<int32_t>(BundleType::kFloat32);
+  ShapeProto shape = {};
+  uint32_t shard = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  uint32_t crc = 0;
+  std::vector<SliceProto> slices = {};
+};
+void fields(auto& f, EntryProto& entry) {
+  f(1, entry.type, kAlways);
+  f(2, entry.shape, kAlways);
+  f(3, entry.shard);
+  f(4, entry.offset);
+  f(5, entry.size);
+  f(6, entry.crc, kFixed);
+  f(7, entry.slices);
+}
+
+struct VersionProto {
+  uint64_t producer = 0;
+  uint64_t min_consumer = 0;
+};
+void fields(auto& f, VersionProto& version) {
+  f(1, version.producer);
+  f(2, version.min_consumer);
+}
+
+struct HeaderProto {
+  uint64_t shards = 0;
+  bool big_endian = false;
+  VersionProto version = {};
+};
+void fields(auto& f, HeaderProto& header) {
+  f(1, header.shards);
+  f(2, header.big_endian);
+  f(3, header.version);
+}
+
+// The slice in a tensor of this shape, and the key of the entry that has its data.
+BundleEntry::Slice resolve_slice(const SliceProto& in, const std::vector<int64_t>& shape,
+                                 std::string_view name, const std::string& what) {
   train::TensorSlice slice;
-  WireReader reader(bytes, what + ", slice");
-  while (reader.next()) {
-    if (reader.field() != 1) continue;
-    int64_t start = 0;
-    int64_t length = kWhole;
-    WireReader extent(reader.bytes(), what + ", slice");
-    while (extent.next()) {
-      if (extent.field() == 1) start = static_cast<int64_t>(extent.varint());
-      if (extent.field() == 2) length = static_cast<int64_t>(extent.varint());
-    }
-    add_dimension(slice.start, start, reader);
-    add_dimension(slice.length, length, reader);
+  for (const ExtentProto& extent : in.extents) {
+    slice.start.push_back(extent.start);
+    slice.length.push_back(extent.length);
   }
-  return slice;
-}
-
-void resolve_slice(train::TensorSlice& slice, const std::vector<int64_t>& shape,
-                   const std::string& what) {
+  std::string key = slice_key(name, slice);  // as it is written
   bool fits = slice.start.size() == shape.size();
   for (size_t d = 0; fits && d < shape.size(); ++d) {
     if (slice.length[d] == kWhole && slice.start[d] == 0) slice.length[d] = shape[d];
@@ -95,6 +132,7 @@ void resolve_slice(train::TensorSlice& slice, const std::vector<int64_t>& shape,
            slice.length[d] <= shape[d] - slice.start[d];
   }
   if (!fits) throw DataLossError(str(what, ": a slice lies outside of the tensor"));
+  return {std::move(slice), std::move(key)};
 }
 
 }  // namespace
@@ -128,44 +166,30 @@ uint64_t num_elements(const std::vector<int64_t>& shape, const std::string& what
 
 BundleEntry parse_bundle_entry(std::string_view bytes, std::string_view name,
                                const std::string& what, size_t most_key_bytes) {
-  BundleEntry entry;
-  size_t keys = 0;
-  WireReader reader(bytes, what);
-  while (reader.next()) {
-    switch (reader.field()) {
-      case 1:
-        entry.type = static_cast<BundleType>(reader.varint());
-        break;
-      case 2:
-        entry.shape = parse_shape(reader.bytes(), what);
-        break;
-      case 3: {
-        const uint64_t shard = reader.varint();
-        if (shard >= kMostShards) reader.fail(str("shard ", shard, " is out of range"));
-        entry.shard = static_cast<uint32_t>(shard);
-        break;
-      }
-      case 4:
-        entry.offset = reader.varint();
-        break;
-      case 5:
-        entry.size = reader.varint();
-        break;
-      case 6:
-        entry.crc = reader.fixed32();
-        break;
-      case 7: {
-        train::TensorSlice slice = parse_slice(reader.bytes(), what);
-        std::string key = slice_key(name, slice);
-        keys += key.size();
-        if (keys > most_key_bytes) reader.fail("lists slices that the file does not have");
-        entry.slices.push_back({std::move(slice), std::move(key)});
-        break;
-      }
-    }
+  const auto in = decode_fields<EntryProto>(bytes, what);
+  if (in.shape.unknown_rank) throw DataLossError(str(what, ", shape: the rank is unknown"));
+  if (in.shard >= kMostShards) {
+    throw DataLossError(str(what, ": shard ", in.shard, " is out of range"));
+  }
+  BundleEntry entry{.type = static_cast<BundleType>(in.type),
+                    .shape = {},
+                    .shard = in.shard,
+                    .offset = in.offset,
+                    .size = in.size,
+                    .crc = in.crc,
+                    .slices = {}};
+  for (const DimensionProto& dimension : in.shape.dimensions) {
+    entry.shape.push_back(dimension.size);
   }
   num_elements(entry.shape, what);
-  for (BundleEntry::Slice& part : entry.slices) resolve_slice(part.slice, entry.shape, what);
+  size_t keys = 0;
+  for (const SliceProto& slice : in.slices) {
+    entry.slices.push_back(resolve_slice(slice, entry.shape, name, what));
+    keys += entry.slices.back().key.size();
+    if (keys > most_key_bytes) {
+      throw DataLossError(str(what, ": lists slices that the file does not have"));
+    }
+  }
   return entry;
 }
 
@@ -176,56 +200,37 @@ size_t key_bytes(const BundleEntry& entry) {
 }
 
 std::string format_bundle_entry(const BundleEntry& entry) {
-  WireWriter shape;
-  for (const int64_t size : entry.shape) {
-    // A dimension of 0 is an empty message: proto3 does not write zeros.
-    WireWriter dimension;
-    if (size != 0) dimension.varint(1, static_cast<uint64_t>(size));
-    shape.bytes(2, dimension.str());
-  }
-  WireWriter out;
-  out.varint(1, static_cast<uint64_t>(entry.type)).bytes(2, shape.str());
-  if (entry.shard != 0) out.varint(3, entry.shard);
-  if (entry.offset != 0) out.varint(4, entry.offset);
-  if (entry.size != 0) out.varint(5, entry.size);
-  if (entry.crc != 0) out.fixed32(6, entry.crc);
+  EntryProto out{.type = static_cast<int32_t>(entry.type),
+                 .shard = entry.shard,
+                 .offset = entry.offset,
+                 .size = entry.size,
+                 .crc = entry.crc};
+  for (const int64_t size : entry.shape) out.shape.dimensions.push_back({size});
   for (const BundleEntry::Slice& part : entry.slices) {
-    WireWriter slice;
+    SliceProto& slice = out.slices.emplace_back();
     for (size_t d = 0; d < part.slice.start.size(); ++d) {
-      WireWriter extent;
-      if (part.slice.start[d] != 0) extent.varint(1, static_cast<uint64_t>(part.slice.start[d]));
-      extent.varint(2, static_cast<uint64_t>(part.slice.length[d]));
-      slice.bytes(1, extent.str());
+      slice.extents.push_back({part.slice.start[d], part.slice.length[d]});
     }
-    out.bytes(7, slice.str());
   }
-  return out.str();
+  return encode_fields(out);
 }
 
 uint32_t parse_bundle_header(std::string_view bytes, const std::string& file) {
   const std::string what = str("'", file, "': header");
-  WireReader reader(bytes, what);
-  uint64_t shards = 0;
-  while (reader.next()) {
-    if (reader.field() == 1) shards = reader.varint();
-    if (reader.field() == 2 && reader.varint() != 0) {
-      throw UnimplementedError(str(what, ": written on a big-endian machine"));
-    }
-    if (reader.field() != 3) continue;
-    WireReader version(reader.bytes(), what);
-    while (version.next()) {
-      if (version.field() == 2 && version.varint() > kVersion) {
-        throw UnimplementedError(str(what, ": needs a reader of version ", version.varint(),
-                                     "; this one is ", kVersion));
-      }
-    }
+  const auto header = decode_fields<HeaderProto>(bytes, what);
+  if (header.big_endian) throw UnimplementedError(str(what, ": written on a big-endian machine"));
+  if (header.version.min_consumer > kVersion) {
+    throw UnimplementedError(str(what, ": needs a reader of version ", header.version.min_consumer,
+                                 "; this one is ", kVersion));
   }
-  if (shards == 0 || shards > kMostShards) reader.fail(str(shards, " data files"));
-  return static_cast<uint32_t>(shards);
+  if (header.shards == 0 || header.shards > kMostShards) {
+    throw DataLossError(str(what, ": ", header.shards, " data files"));
+  }
+  return static_cast<uint32_t>(header.shards);
 }
 
 std::string format_bundle_header(uint32_t num_shards) {
-  return WireWriter().varint(1, num_shards).bytes(3, WireWriter().varint(1, kVersion).str()).str();
+  return encode_fields(HeaderProto{.shards = num_shards, .version = {.producer = kVersion}});
 }
 
 std::string bundle_index_path(std::string_view prefix) { return std::string(prefix) + ".index"; }

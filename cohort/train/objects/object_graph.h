@@ -27,16 +27,20 @@ struct ObjectGraph {
     uint32_t slot_variable = 0;
     std::string slot_name;
   };
+  struct BoolValue {
+    bool value = false;
+  };
   struct Node {
     std::vector<Child> children;
     std::vector<Attribute> attributes;
     std::vector<SlotVariable> slot_variables;
+    BoolValue has_values = {};  // it or something below it; format_object_graph sees to it
   };
 
   std::vector<Node> nodes;  // the first is the root; objects may form cycles
 };
 
-std::string format_object_graph(const ObjectGraph& graph);
+std::string format_object_graph(ObjectGraph graph);
 // Memory: in proportion to the bytes, and 64 MiB.
 // Errors: DataLoss (malformed, no nodes, a node that does not exist; `file` is named).
 ObjectGraph parse_object_graph(std::string_view bytes, const std::string& file);

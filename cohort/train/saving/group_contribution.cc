@@ -2,10 +2,10 @@
 
 #include <cstring>
 #include <map>
-#include <set>
 #include <utility>
+#include <vector>
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle/ordered_code.h"
@@ -18,17 +18,52 @@ namespace {
 
 constexpr const char* kContribution = "what a member of the group saves";
 
-// Fields of a part.
-enum PartField : uint32_t {
-  kKey = 1,
-  kType = 2,
-  kShape = 3,
-  kBytes = 4,
-  kString = 5,
-  kSliceStart = 6,
-  kSliceLength = 7,
-  kFullShape = 8,
+// A part as its fields, whose texts lie elsewhere. It has either strings or the bytes of a tensor.
+struct PartFields {
+  std::string_view key;
+  BundleType type = BundleType::kString;
+  std::vector<int64_t> shape = {};
+  std::string_view bytes = {};
+  std::vector<std::string_view> strings = {};
+  train::TensorSlice slice = {};  // of a slice, as is `full_shape`
+  std::vector<int64_t> full_shape = {};
 };
+void fields(auto& f, PartFields& part) {
+  f(1, part.key);
+  f(2, part.type, BundleType::kUint64);
+  f(3, part.shape);
+  f(4, part.bytes);
+  f(5, part.strings);
+  f(6, part.slice.start);
+  f(7, part.slice.length);
+  f(8, part.full_shape);
+}
+
+// The graph comes only with values that need it.
+struct Contribution {
+  std::string_view graph;
+  std::vector<PartFields> parts = {};
+};
+void fields(auto& f, Contribution& contribution) {
+  f(1, contribution.graph);
+  f(2, contribution.parts);
+}
+
+struct ManifestEntry {
+  std::string identity;
+  std::string description;
+  bool carried = false;
+};
+void fields(auto& f, ManifestEntry& entry) {
+  f(1, entry.identity);
+  f(2, entry.description);
+  f(3, entry.carried);
+}
+
+struct Manifest {
+  std::vector<ManifestEntry> entries;
+};
+void fields(auto& f, Manifest& manifest) { f(1, manifest.entries); }
 
 // Parts of one partitioned value share their key.
 std::string identity_of(const SavedPart& part) {
@@ -45,136 +80,75 @@ std::string describe_part(const SavedPart& part) {
   return text + "]";
 }
 
-struct ManifestEntry {
-  std::string description;
-  bool carried = false;
-};
-
-std::map<std::string, ManifestEntry, std::less<>> parse_manifest(std::string_view bytes) {
-  std::map<std::string, ManifestEntry, std::less<>> entries;
-  WireReader reader(bytes, "the list of what the group's writer saves");
-  while (reader.next()) {
-    WireReader fields(reader.bytes(), "the list of what the group's writer saves");
-    std::string identity;
-    ManifestEntry entry;
-    while (fields.next()) {
-      if (fields.field() == 1) identity = fields.bytes();
-      if (fields.field() == 2) entry.description = fields.bytes();
-      if (fields.field() == 3) entry.carried = fields.varint() != 0;
-    }
-    entries.emplace(std::move(identity), std::move(entry));
-  }
-  return entries;
-}
-
-void write_numbers(WireWriter& out, PartField field, at::IntArrayRef numbers) {
-  for (const int64_t number : numbers) out.varint(field, static_cast<uint64_t>(number));
-}
-
-std::string format_part(const SavedPart& part) {
-  WireWriter out;
-  out.bytes(kKey, part.key);
+PartFields fields_of(const SavedPart& part) {
+  PartFields out{.key = part.key};
   if (part.value.is_tensor()) {
     const Tensor& tensor = part.value.tensor();
-    out.varint(kType, static_cast<uint64_t>(bundle_type(tensor.scalar_type())));
-    write_numbers(out, kShape, tensor.sizes());
-    out.bytes(kBytes, bytes_of(tensor));
+    out.type = bundle_type(tensor.scalar_type());
+    out.shape = tensor.sizes().vec();
+    out.bytes = bytes_of(tensor);
   } else {
     const StringTensor& strings = part.value.strings();
-    out.varint(kType, static_cast<uint64_t>(BundleType::kString));
-    write_numbers(out, kShape, strings.sizes());
-    for (int64_t i = 0; i < strings.numel(); ++i) out.bytes(kString, strings[i]);
+    out.shape.assign(strings.sizes().begin(), strings.sizes().end());
+    for (int64_t i = 0; i < strings.numel(); ++i) out.strings.push_back(strings[i]);
   }
   if (part.slice) {
-    write_numbers(out, kSliceStart, part.slice->start);
-    write_numbers(out, kSliceLength, part.slice->length);
-    write_numbers(out, kFullShape, part.full_shape);
+    out.slice = *part.slice;
+    out.full_shape = part.full_shape;
   }
-  return out.str();
+  return out;
 }
 
-Leaf make_value(const WireReader& reader, BundleType type, const std::vector<int64_t>& shape,
-                std::string_view bytes, std::vector<std::string> strings) {
-  const uint64_t elements = num_elements(shape, kContribution);
-  if (type == BundleType::kString) {
-    if (strings.size() != elements) reader.fail("strings that do not fit their shape");
-    return Leaf(StringTensor(std::move(strings), shape));
+[[noreturn]] void fail(const char* problem) {
+  throw DataLossError(str(kContribution, ": ", problem));
+}
+
+Leaf value_of(const PartFields& in) {
+  const uint64_t elements = num_elements(in.shape, kContribution);
+  if (in.type == BundleType::kString) {
+    if (in.strings.size() != elements) fail("strings that do not fit their shape");
+    return Leaf(StringTensor({in.strings.begin(), in.strings.end()}, in.shape));
   }
-  const DType dtype = dtype_of(type);
-  if (dtype == DType::Undefined) reader.fail("a value of a dtype that there is not");
-  const uint64_t item = size_of(type);
-  if (bytes.size() % item != 0 || bytes.size() / item != elements) {
-    reader.fail("a value whose bytes do not fit its shape");
+  const DType dtype = dtype_of(in.type);
+  if (dtype == DType::Undefined) fail("a value of a dtype that there is not");
+  const uint64_t item = size_of(in.type);
+  if (in.bytes.size() % item != 0 || in.bytes.size() / item != elements) {
+    fail("a value whose bytes do not fit its shape");
   }
-  Tensor value = empty_for_reading(shape, dtype);
-  if (!bytes.empty()) std::memcpy(value.data_ptr(), bytes.data(), bytes.size());
+  Tensor value = empty_for_reading(in.shape, dtype);
+  if (!in.bytes.empty()) std::memcpy(value.data_ptr(), in.bytes.data(), in.bytes.size());
   return Leaf(value);
 }
 
-SavedPart parse_part(std::string_view message) {
-  SavedPart part{.key = "", .value = Leaf(StringTensor())};
-  auto type = BundleType::kString;
-  std::vector<int64_t> shape;
-  std::string_view bytes;
-  std::vector<std::string> strings;
-  train::TensorSlice slice;
-  WireReader reader(message, kContribution);
-  const auto number = [&] { return static_cast<int64_t>(reader.varint()); };
-  while (reader.next()) {
-    switch (reader.field()) {
-      case kKey:
-        part.key = reader.bytes();
-        break;
-      case kType:
-        type = static_cast<BundleType>(reader.varint());
-        break;
-      case kShape:
-        shape.push_back(number());
-        break;
-      case kBytes:
-        bytes = reader.bytes();
-        break;
-      case kString:
-        strings.emplace_back(reader.bytes());
-        break;
-      case kSliceStart:
-        slice.start.push_back(number());
-        break;
-      case kSliceLength:
-        slice.length.push_back(number());
-        break;
-      case kFullShape:
-        part.full_shape.push_back(number());
-        break;
-      default:
-        break;
-    }
+SavedPart part_of(const PartFields& in) {
+  SavedPart part{.key = std::string(in.key), .value = value_of(in)};
+  const size_t dimensions = in.full_shape.size();
+  if (in.slice.start.size() != dimensions || in.slice.length.size() != dimensions) {
+    fail("a slice of other dimensions than its whole");
   }
-  part.value = make_value(reader, type, shape, bytes, std::move(strings));
-  if (slice.start.size() != part.full_shape.size() ||
-      slice.length.size() != part.full_shape.size()) {
-    reader.fail("a slice of other dimensions than its whole");
-  }
-  if (!part.full_shape.empty()) part.slice = std::move(slice);
+  if (dimensions == 0) return part;
+  part.slice = in.slice;
+  part.full_shape = in.full_shape;
   return part;
 }
 
 }  // namespace
 
 std::string manifest_of(const Snapshot& writers) {
-  WireWriter manifest;
+  Manifest manifest;
   for (const SavedPart& part : writers.parts()) {
-    WireWriter entry;
-    entry.bytes(1, identity_of(part)).bytes(2, describe_part(part));
-    if (part.carried) entry.varint(3, 1);
-    manifest.bytes(1, entry.str());
+    manifest.entries.push_back({identity_of(part), describe_part(part), part.carried});
   }
-  return manifest.str();
+  return encode_fields(manifest);
 }
 
 std::string contribution_to(std::string_view manifest, const Snapshot& own) {
-  const auto entries = parse_manifest(manifest);
-  WireWriter out;
+  std::map<std::string, ManifestEntry, std::less<>> entries;
+  constexpr char kManifest[] = "the list of what the group's writer saves";
+  for (ManifestEntry& entry : decode_fields<Manifest>(manifest, kManifest).entries) {
+    entries.emplace(entry.identity, std::move(entry));
+  }
+  Contribution out{.graph = own.graph()};
   for (const SavedPart& part : own.parts()) {
     const auto known = entries.find(identity_of(part));
     if (known != entries.end() && known->second.description != describe_part(part)) {
@@ -183,11 +157,9 @@ std::string contribution_to(std::string_view manifest, const Snapshot& own) {
                                      " at the process that writes; all must run one program"));
     }
     if (known != entries.end() && (!known->second.carried || part.carried)) continue;
-    // The graph comes first, and only with values that need it.
-    if (out.str().empty()) out.bytes(1, own.graph());
-    out.bytes(2, format_part(part));
+    out.parts.push_back(fields_of(part));
   }
-  return out.str();
+  return out.parts.empty() ? "" : encode_fields(out);
 }
 
 void add_contribution(Snapshot& writers, std::string_view contribution) {
@@ -196,17 +168,15 @@ void add_contribution(Snapshot& writers, std::string_view contribution) {
   for (size_t i = 0; i < writers.parts().size(); ++i) {
     known.emplace(identity_of(writers.parts()[i]), i);
   }
+  const auto in = decode_fields<Contribution>(contribution, kContribution);
   ObjectGraph graph = parse_object_graph(writers.graph(), kContribution);
-  std::map<std::string, std::string> keys;
-  WireReader reader(contribution, kContribution);
-  while (reader.next()) {
-    if (reader.field() == 1) {
-      keys = merge_object_graph(graph, parse_object_graph(reader.bytes(), kContribution));
-      continue;
-    }
-    SavedPart part = parse_part(reader.bytes());
+  const auto keys = merge_object_graph(graph, parse_object_graph(in.graph, kContribution));
+  for (const PartFields& fields : in.parts) {
+    SavedPart part = part_of(fields);
     const auto key = keys.find(part.key);
-    if (key == keys.end()) reader.fail(str("the value ", quoted(part.key), " of no object"));
+    if (key == keys.end()) {
+      throw DataLossError(str(kContribution, ": the value ", quoted(part.key), " of no object"));
+    }
     part.key = key->second;
     const auto place = known.find(identity_of(part));
     if (place == known.end()) {

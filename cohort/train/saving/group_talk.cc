@@ -1,6 +1,6 @@
 #include "cohort/train/saving/group_talk.h"
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/threads/bounded_wait.h"
 
@@ -11,27 +11,27 @@ namespace {
 constexpr char kReplyValue = 'v';
 constexpr char kReplyError = 'e';
 
+struct ReplyError {
+  Code code = Code::kUnknown;
+  std::string text = {};
+  std::string member = {};
+};
+void fields(auto& f, ReplyError& error) {
+  f(1, error.code, kAlways, Code::kUnauthenticated);
+  f(2, error.text);
+  f(3, error.member);
+}
+
 // The reply that tells of the exception that is being handled.
 std::string error_reply(const std::string& member) {
   const ErrorRecord error = record_error(std::current_exception());
-  WireWriter message;
-  message.varint(1, static_cast<uint64_t>(error.code));
-  message.bytes(2, error.message);
-  message.bytes(3, error.task.empty() ? member : error.task);
-  return message.str() + kReplyError;
+  const ReplyError reply{error.code, error.message, error.task.empty() ? member : error.task};
+  return encode_fields(reply) + kReplyError;
 }
 
 [[noreturn]] void throw_reply(std::string_view message) {
-  WireReader reader(message, "the reply of a member of the group");
-  auto code = Code::kUnknown;
-  std::string text;
-  std::string member;
-  while (reader.next()) {
-    if (reader.field() == 1) code = static_cast<Code>(reader.varint());
-    if (reader.field() == 2) text = reader.bytes();
-    if (reader.field() == 3) member = reader.bytes();
-  }
-  throw_error(code, text, member);
+  const auto error = decode_fields<ReplyError>(message, "the reply of a member of the group");
+  throw_error(error.code, error.text, error.member);
 }
 
 // The value of a reply. Errors: what it says.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/train/bundle/bundle_writer.h"
@@ -13,6 +13,18 @@ namespace cohort::internal {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
+
+// What the writer tells the group of what it keeps.
+struct KeptList {
+  std::optional<std::string> latest = std::nullopt;
+  std::vector<std::string> paths = {};
+  std::optional<int64_t> last_step = std::nullopt;
+};
+void fields(auto& f, KeptList& list) {
+  f(1, list.latest);
+  f(2, list.paths);
+  f(3, list.last_step);
+}
 
 }  // namespace
 
@@ -89,27 +101,18 @@ void KeptCheckpoints::set_last_step(int64_t step) {
 
 std::string KeptCheckpoints::format_list() const {
   std::lock_guard lock(mutex_);
-  WireWriter out;
-  if (latest_) out.bytes(1, *latest_);
-  for (const Kept& one : kept_) out.bytes(2, one.path);
-  if (last_step_) out.varint(3, static_cast<uint64_t>(*last_step_));
-  return out.str();
+  KeptList list{.latest = latest_, .last_step = last_step_};
+  for (const Kept& one : kept_) list.paths.push_back(one.path);
+  return encode_fields(list);
 }
 
-void KeptCheckpoints::take_list(std::string_view list) {
-  std::optional<std::string> latest;
-  std::optional<int64_t> last_step;
-  std::vector<Kept> kept;
-  WireReader reader(list, "the writer's list of checkpoints");
-  while (reader.next()) {
-    if (reader.field() == 1) latest = reader.bytes();
-    if (reader.field() == 2) kept.push_back({std::string(reader.bytes())});
-    if (reader.field() == 3) last_step = static_cast<int64_t>(reader.varint());
-  }
+void KeptCheckpoints::take_list(std::string_view bytes) {
+  const auto list = decode_fields<KeptList>(bytes, "the writer's list of checkpoints");
   std::lock_guard lock(mutex_);
-  latest_ = std::move(latest);
-  kept_ = std::move(kept);
-  last_step_ = last_step;
+  latest_ = list.latest;
+  kept_.clear();
+  for (const std::string& path : list.paths) kept_.push_back({path});
+  last_step_ = list.last_step;
   state_error_ = nullptr;
 }
 
