@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "cohort/core/bytes/fields.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 
 namespace cohort::internal {
 namespace {

@@ -10,7 +10,7 @@
 #include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/structure/structure.h"
-#include "cohort/distribute/values/structure_message.h"
+#include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/store/shard_key.h"
 
 namespace cohort::internal {
