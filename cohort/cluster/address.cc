@@ -31,7 +31,7 @@ std::optional<in_addr> to_ipv4(const std::string& host) {
   return bytes;
 }
 
-// Without its zone.
+// Parses an IPv6 address without its zone ("%eth0").
 std::optional<in6_addr> to_ipv6(const std::string& host) {
   in6_addr bytes;
   if (inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &bytes) != 1) return std::nullopt;
@@ -83,7 +83,7 @@ void check_label(std::string_view text, std::string_view label) {
     refuse(text, "has a host with a part that begins or ends with '-'");
   }
   for (const char c : label) {
-    // Names with '_' are none of DNS, but container networks give them.
+    // DNS has no names with '_', but container networks do.
     if (is_letter(c) || is_digit(c) || c == '-' || c == '_') continue;
     const bool ascii = static_cast<unsigned char>(c) < 0x80;
     refuse(text, str("has a host with ",
@@ -91,7 +91,8 @@ void check_label(std::string_view text, std::string_view label) {
   }
 }
 
-// As the C library reads it when it resolves a host: also "0x7f000001".
+// Whether the C library reads the label as a number when it resolves a host. It reads "0x7f000001"
+// as one, too.
 bool is_number(std::string_view label) {
   if (label.starts_with("0x") || label.starts_with("0X")) {
     return std::ranges::all_of(label.substr(2), [](char c) {
@@ -101,7 +102,7 @@ bool is_number(std::string_view label) {
   return std::ranges::all_of(label, is_digit);
 }
 
-// A name or an IPv4 address: what ends in a number is the latter.
+// The host is a name or an IPv4 address. If it ends in a number, it must be an IPv4 address.
 void check_host(std::string_view text, std::string_view host) {
   if (host.empty()) refuse(text, "has no host before ':'");
   std::string_view rest = host.ends_with('.') ? host.substr(0, host.size() - 1) : host;

@@ -1,4 +1,5 @@
-// Where a task listens: "host:port", "[IPv6]:port", or "unix:/path" for tasks of one host.
+// The address at which a task listens: "host:port", "[IPv6]:port", or "unix:/path" for tasks of one
+// host.
 //
 //   const Address address = parse_address("[::1]:2222");
 //   address.host;          // "::1"
@@ -30,15 +31,15 @@ struct AddressOptions {
 // Errors: InvalidArgument; its text begins with the quoted address, on one line, and says what is
 // wrong with it.
 Address parse_address(std::string_view text, const AddressOptions& options = {});
-// The form that parse_address reads, and gRPC.
+// The text that parse_address reads, and gRPC.
 std::string to_string(const Address& address);
 
-// One form for each address: small letters, the shortest IPv6, no dot after a name. Two tasks whose
-// canonical addresses are equal cannot both listen.
+// The canonical form of an address: small letters, the shortest IPv6, no dot after a name. Two
+// tasks whose canonical addresses are equal cannot both listen.
 Address canonical(const Address& address);
 
-// Reached from this host alone: 127.0.0.0/8, ::1, "localhost", and unix sockets. Of names, what the
-// system's resolver answers may differ: who binds must check that, too.
+// Whether only this host can reach the address: 127.0.0.0/8, ::1, "localhost", and unix sockets.
+// The system's resolver may answer otherwise for a name: code that binds must check that, too.
 bool is_loopback(const Address& address);
 // 0.0.0.0 or ::, which can be listened at and not connected to.
 bool is_unspecified(const Address& address);

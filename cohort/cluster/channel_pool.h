@@ -25,8 +25,8 @@ class ChannelPool {
       : self_(std::move(self)), security_(std::move(security)), settings_(settings) {}
   ~ChannelPool() { close(); }
 
-  // The channel to `task`, which listens at `address`. One to another address of it is closed. It
-  // repeats calls that come before the task knows of their generation.
+  // The channel to `task`, which listens at `address`. A channel to another address of the task is
+  // closed. The channel repeats calls that come before the task knows of their generation.
   // Errors: FailedPrecondition (the address may not be talked to with these credentials), Cancelled
   // (after close()).
   std::shared_ptr<rpc::Channel> channel(const TaskId& task, const std::string& address);

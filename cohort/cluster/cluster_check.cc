@@ -86,7 +86,8 @@ class Check {
     }
   }
 
-  // Of a large cluster, its jobs.
+  // Describes the cluster by its jobs and their numbers of tasks, so that the text of a large
+  // cluster stays short.
   std::string shortened_spec() const {
     std::string jobs;
     for (const auto& [job, tasks] : spec_.as_dict()) {

@@ -1,4 +1,4 @@
-// Which role a task has in a cluster.
+// Finds the role of a task in a cluster.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,12 @@
 
 namespace cohort::internal {
 
-// The job of people's certificates, of no task.
+// The job in certificates of people. No task has it.
 inline constexpr char kOperatorJob[] = "operator";
 
-// Nothing for who has no business in the cluster. A chief coordinates where there are ps tasks, and
-// trains along where there are none. A coordinator and an evaluator need not be in the spec.
+// The role of the task; nullopt if it has no business in the cluster. A chief coordinates if there
+// are ps tasks, and trains along if there are none. A coordinator and an evaluator need not be in
+// the spec.
 std::optional<rpc::Role> role_in(const train::ClusterSpec& spec, const TaskId& task);
 
 // The task that runs the coordination service: the chief, else the first worker, else the first task.

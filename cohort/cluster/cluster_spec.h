@@ -1,4 +1,4 @@
-// Which tasks a cluster has, and at which addresses: jobs by name, tasks by index.
+// The tasks of a cluster and their addresses: jobs by name, tasks by index.
 //
 //   tf::train::ClusterSpec spec({{"worker", {"10.0.0.1:2222", "10.0.0.2:2222"}},
 //                                {"ps", {"10.0.0.3:2222"}}});
@@ -38,7 +38,7 @@ class COHORT_API ClusterSpec {
   bool empty() const { return jobs_.empty(); }
   explicit operator bool() const { return !empty(); }
   const Jobs& as_dict() const { return jobs_; }
-  // Of all jobs together.
+  // The number of tasks of all jobs together.
   int num_tasks() const;
   // In alphabetical order.
   std::vector<std::string> jobs() const;
@@ -53,7 +53,8 @@ class COHORT_API ClusterSpec {
 
   // All tasks, by job and index.
   std::vector<TaskId> tasks() const;
-  // As Python prints it: a list for each job, a dict for a sparse one, jobs in alphabetical order.
+  // The spec as Python prints it: a list for each job, a dict for a sparse job, jobs in
+  // alphabetical order.
   std::string to_string() const;
 
   bool operator==(const ClusterSpec&) const = default;

@@ -1,5 +1,5 @@
-// How mistakes in a cluster's configuration are reported: one line that names where it was read, and
-// the JSON path of what is wrong.
+// Reports mistakes in a cluster's configuration: one line that names the source of the
+// configuration and the JSON path of the mistake.
 //
 //   TF_CONFIG: cluster.worker[1]: 'host:0' has the port '0'; ports are 1 to 65535
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace cohort::internal {
 
-// Of a text of any length, what fits a line, in quotation marks.
+// The text in quotation marks. A long text is cut, so that it fits on a line.
 std::string quoted_start(std::string_view text);
 
 // A step of a JSON path: "cluster" + json_member("worker") + json_element(1).

@@ -1,4 +1,4 @@
-// The service "server": what a task is, and its end.
+// The service "server": tells what a task is, and ends it.
 //
 //   server/who    anybody: prints task and incarnation, "/job:ps/task:0 1f0c..."
 //   server/where  anybody: who answers, which task coordinates the cluster, and where (WhereReply)

@@ -47,7 +47,7 @@ struct ClusterTask {
   uint64_t incarnation = 0;  // another number for each start of the task's process
 };
 
-// Who is in the cluster, at one moment.
+// The tasks of the cluster and their states at one moment.
 struct ClusterView {
   int64_t generation = 0;  // 0: not started; higher with each task that is lost, leaves or comes
   std::vector<ClusterTask> tasks = {};
@@ -92,7 +92,8 @@ class COHORT_API Coordination {
   // Adds to a key that holds a number (none: 0), and returns the sum. Errors: FailedPrecondition (it
   // holds something else), OutOfRange.
   int64_t add(const std::string& key, int64_t delta);
-  // Whether the value was `expected` (nothing: there was none) and is `value` now.
+  // Sets the key to `value` if it holds `expected` (nullopt: if there is no such key). Returns
+  // whether it did.
   bool compare_and_set(const std::string& key, const std::optional<std::string>& expected,
                        const std::string& value, const SetOptions& options = {});
   // Whether there was such a key.
@@ -104,13 +105,13 @@ class COHORT_API Coordination {
   // Errors: InvalidArgument (a name that is empty, not UTF-8 or longer than 256 bytes), ResourceExhausted (a task
   // may have 128 of them).
   void set_figure(const std::string& name, double value);
-  // Without effect if there is none.
+  // Removes a number that set_figure has set. Does nothing if there is no such number.
   void drop_figure(const std::string& name);
   // Tells the other tasks of an error of this one: they get it in on_error.
   void report(std::exception_ptr error);
-  // `handler` gets an Unavailable for each task that is lost, what other tasks report, and what ends
-  // this task's membership; those that came before, too. One call at a time, on any thread; it must
-  // not block.
+  // Calls `handler` with an Unavailable for each task that is lost, with the errors that other
+  // tasks report, and with the error that ends this task's membership; also with those that came
+  // before. It is called on any thread, one call at a time, and must not block.
   void on_error(std::function<void(std::exception_ptr)> handler);
 
  private:

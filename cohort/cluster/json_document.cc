@@ -15,7 +15,8 @@ namespace {
 using Json = nlohmann::json;
 constexpr std::string_view kTopLevel = "top level";
 
-// Where the parser is. It is told of each value after the value's end, of keys and beginnings at once.
+// The parser's place in the document. The parser reports a value after the value's end, keys and
+// beginnings at once.
 class JsonPath {
  public:
   // False where the object has the key already.

@@ -1,4 +1,4 @@
-// How a task's address is written for who connects to it.
+// The address of a task, as programs that connect to it write it.
 #pragma once
 
 #include <string>

@@ -23,8 +23,9 @@ struct MetricsLimits {
   std::chrono::milliseconds timeout{5000};
 };
 
-// One thread serves all connections; each gets one answer and is closed. Nobody proves who he is: it
-// tells what it tells to whoever can connect. Thread safety: any thread.
+// One thread serves all connections; each gets one answer and is closed. Callers need not prove who
+// they are: the server answers whoever can connect.
+// Thread safety: any thread.
 class MetricsServer {
  public:
   // `listener` is a listening socket. `text` is called on the server's thread, for each request; if

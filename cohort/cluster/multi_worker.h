@@ -1,5 +1,5 @@
-// Which part a task has in a cluster that trains together: who is chief, who leads, which number a
-// worker has. The rules are TensorFlow's (its multi_worker_util).
+// Finds a task's part in a cluster that trains together: whether it is the chief, which task leads,
+// and a worker's number. The rules are TensorFlow's (its multi_worker_util).
 //
 //   const train::ClusterSpec spec({{"chief", {a}}, {"worker", {b, c}}});
 //   worker_count(spec, "worker");          // 3: the chief trains along

@@ -51,9 +51,10 @@ class COHORT_API Server {
   // "host:port", with the port that is in use.
   const std::string& address() const;
   const TaskId& task() const;
-  // As far as it is known: tasks with a rendezvous register their addresses one by one.
+  // The cluster spec as far as it is known: tasks with a rendezvous register their addresses one by
+  // one.
   train::ClusterSpec cluster_spec() const;
-  // What the tasks agree on. Lives as long as the server.
+  // The service by which the tasks of the cluster coordinate. It lives as long as the server.
   Coordination& coordination() const;
 
   // Waits until the coordinator of the cluster ends this task, a signal comes, or stop() is called,

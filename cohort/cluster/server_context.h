@@ -1,4 +1,4 @@
-// What a service may use of the server that hosts it.
+// The part of a server that its services may use.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ class ServerContext {
   virtual ~ServerContext() = default;
 
   virtual const TaskId& task() const = 0;
-  // Where this server listens.
+  // The address at which this server listens.
   virtual const std::string& address() const = 0;
-  // Where others reach it: "0.0.0.0" is no such address.
+  // The address at which others reach this server. "0.0.0.0" is no such address.
   virtual const std::string& advertised_address() const = 0;
-  // What this task's calls say of it; membership sets the generation.
+  // The identity that this task's calls carry. Membership sets its generation.
   virtual const std::shared_ptr<rpc::Identity>& identity() const = 0;
 
-  // As far as it is known. Membership sets it as tasks register; channels to tasks that have moved
-  // are made again.
+  // The cluster spec as far as it is known. Membership sets it as tasks register; channels to tasks
+  // that have moved are made again.
   virtual train::ClusterSpec cluster_spec() const = 0;
   virtual void set_cluster_spec(const train::ClusterSpec& spec) = 0;
-  // Where tasks register, if nothing else is known of them.
+  // The place where tasks register, if nothing else is known of them.
   virtual const std::optional<distribute::cluster_resolver::Rendezvous>& rendezvous() const = 0;
 
   // The shared channel to `task`, which connects with its first call.

@@ -32,7 +32,8 @@ using distribute::ServerOptions;
 using distribute::cluster_resolver::ClusterResolver;
 
 constexpr int kSignalExit = 128;
-// Of the largest cluster: two that each task keeps, and as many again.
+// The most calls under way at once in the largest cluster: each task keeps two of them open, and
+// there is room for as many again.
 constexpr size_t kMostCalls = 4 * membership::kMostTasks;
 
 uint64_t new_incarnation() {
@@ -64,8 +65,9 @@ rpc::TransportSettings settings_of(const ServerOptions& options) {
   return settings;
 }
 
-// Tasks with a rendezvous only: the first listens there, the others wherever there is room. Where a
-// rendezvous is on another host, so must others be able to reach this one.
+// The address at which a task with a rendezvous listens: the first task at the rendezvous itself,
+// the others wherever there is room. If the rendezvous is on another host, tasks there must be able
+// to reach this one, too.
 Address rendezvous_listener(const ServerPlace& place, const ServerOptions& options) {
   Address address = parse_address(place.rendezvous->address);
   if (place.rendezvous->rank == 0) return address;
@@ -110,7 +112,7 @@ std::vector<monitoring::Sample> refused_connections() {
   return samples;
 }
 
-// What others connect to, of a task that listens at `listener`.
+// The address to which others connect, for a task that listens at `listener`.
 std::string advertised_address_of(const ServerPlace& place, const std::string& listener) {
   if (!place.spec.empty()) return place.spec.task_address(place.task.job, place.task.index);
   // The others know it already, and have channels to it.
@@ -216,7 +218,7 @@ void ServerCore::set_cluster_spec(const train::ClusterSpec& spec) {
 }
 
 std::optional<rpc::Role> ServerCore::role_of(const TaskId& task) const {
-  // Those that are still to register their addresses have a place in the cluster, too.
+  // Tasks that have not registered their addresses yet belong to the cluster, too.
   if (rendezvous_ && task.job == kWorker && task.index < rendezvous_->size) {
     return rpc::Role::kWorker;
   }
@@ -274,10 +276,11 @@ std::exception_ptr ServerCore::stop_error() const {
 
 int ServerCore::join() {
   home_.check("a server");
-  // Until all has ended: a second signal must not kill a task that is saying goodbye.
+  // Signals are watched until the server has ended: a second signal must not kill a task that is
+  // saying goodbye.
   std::optional<SignalWatch> signals;
   if (stop_on_signals_) signals.emplace();
-  // Such a task may say nothing else for hours.
+  // A task that only serves may log nothing else for hours.
   if (!is_stopping()) log_info(task_, " serves at ", address_);
   wait_for_end(signals ? &*signals : nullptr);
   finish("");
@@ -306,7 +309,7 @@ void ServerCore::wait_for_end(const SignalWatch* signals) {
 void ServerCore::stop(const std::string& reason) {
   home_.check("a server");
   request_stop(reason);
-  // The end waits for the callback that this is.
+  // finish() waits for callbacks, and this is one.
   if (!membership_->in_callback()) finish(reason);
 }
 

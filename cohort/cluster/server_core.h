@@ -29,7 +29,7 @@
 
 namespace cohort::internal {
 
-// Which task of which cluster, checked.
+// A task and its cluster, both checked.
 struct ServerPlace {
   TaskId task;
   train::ClusterSpec spec;
@@ -46,9 +46,9 @@ class ServerCore;
 // first.
 class RegisteredServer {
  public:
-  // Errors: those of what is attached.
+  // Errors: those of the attached functions.
   explicit RegisteredServer(ServerCore& server);
-  // Waits for who uses the server (with_server).
+  // Waits for calls of with_server that use the server.
   ~RegisteredServer();
   RegisteredServer(const RegisteredServer&) = delete;
   RegisteredServer& operator=(const RegisteredServer&) = delete;
@@ -66,7 +66,7 @@ class ServerCore : public ServerContext {
   // A service of a layer above. Errors: those of Dispatcher::add.
   void add(std::shared_ptr<rpc::Service> service) { dispatcher_.add(std::move(service)); }
   rpc::Dispatcher& dispatcher() { return dispatcher_; }
-  // What a layer above has here: one object of each type, found by that type.
+  // Keeps an object of a layer above: one object of each type, found by that type.
   template <class Part>
   void keep(std::shared_ptr<Part> part) {
     parts_[typeid(Part)] = std::move(part);
@@ -84,9 +84,9 @@ class ServerCore : public ServerContext {
   // Errors of these two: also FailedPrecondition (in a child of fork).
   int join();
   void stop(const std::string& reason);
-  // Whether its end was asked for.
+  // Whether the end of the server was requested.
   bool is_stopping() const;
-  // With what it was asked for; nullptr: with none.
+  // The error with which the end was requested; nullptr: without one.
   std::exception_ptr stop_error() const;
 
   const TaskId& task() const override { return task_; }

@@ -94,8 +94,8 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
                                           changed_.notify_all();
                                         }});
   }
-  // Of a parameter server cluster, ps tasks keep the variables and workers the place where they are
-  // until a new coordinator comes.
+  // In a parameter server cluster, ps tasks and workers wait until a new coordinator comes: ps
+  // tasks keep the variables, workers the place where they are.
   const bool waits = context.task().job == kPs ||
                      (context.task().job == kWorker && context.cluster_spec().has_job(kPs));
   agent_ = std::make_unique<membership::MembershipAgent>(
@@ -133,8 +133,8 @@ void ServerMembership::stop(const std::string& where) {
   agent_->stop();
 }
 
-// But those that this very thread will end later, as a program does that destroys its servers one after
-// the other: waiting for them would be in vain.
+// Tasks that this very thread will end later do not count, because waiting for them would be in
+// vain: a program may destroy its servers one after the other.
 bool ServerMembership::others_are_alive() const {
   for (const Member& member : service_->status().members) {
     const bool is_other = member.task != context_.task() && member.state == TaskState::kAlive;
@@ -181,7 +181,7 @@ bool ServerMembership::in_callback() const {
 }
 
 void ServerMembership::handle_error(std::exception_ptr error) {
-  // What ends this task's membership ends its server: join() throws it.
+  // The error that ends this task's membership ends its server, too: join() throws it.
   if (const std::exception_ptr end = agent_->error()) {
     for (const auto& listener : listeners()) listener->on_end(end);
     context_.request_stop(end);

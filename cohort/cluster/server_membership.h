@@ -26,14 +26,14 @@ namespace cohort::internal {
 membership::HeartbeatSettings heartbeat_of(const train::ClusterSpec& spec,
                                            const distribute::ServerOptions& options);
 
-// What happens to the tasks of a cluster, for other parts of the library. One call at a time, on any
-// thread; calls must not block.
+// Tells other parts of the library what happens to the tasks of a cluster. One call at a time, on
+// any thread; calls must not block.
 class MembershipListener {
  public:
   virtual ~MembershipListener() = default;
-  // Each new view, with what has happened since the last.
+  // Called with each new view, which says what has happened since the last.
   virtual void on_view(const membership::View& view) = 0;
-  // What has ended this task's own membership.
+  // Called with the error that has ended this task's own membership.
   virtual void on_end(const std::exception_ptr& error) = 0;
 };
 
@@ -46,11 +46,11 @@ class ServerMembership : public rpc::Fence {
   // To be added to the dispatcher; nullptr where another task coordinates.
   std::shared_ptr<rpc::Service> service() const { return service_; }
   membership::MembershipAgent& agent() { return *agent_; }
-  // With ages and all tasks' figures where this task coordinates; else as far as it knows: who is in
-  // which state, and its own figures.
+  // The cluster's status. In the task that coordinates it has ages and the figures of all tasks; in
+  // others, only each task's state and this task's own figures.
   membership::View status() const;
 
-  // Begins to register. Once the server answers calls.
+  // Begins to register. To be called once the server answers calls.
   void start();
   // Leaves in good order. The coordinating task then waits for the others to leave, two seconds at
   // most, for its end is the end of the cluster.
@@ -62,16 +62,16 @@ class ServerMembership : public rpc::Fence {
   // Whether this thread is in a handler of on_error, for which stop() would wait.
   bool in_callback() const;
   void on_error(std::function<void(std::exception_ptr)> handler);
-  // From the next view on, for as long as the listener lives.
+  // Calls `listener` from the next view on, for as long as it lives.
   void listen(std::weak_ptr<MembershipListener> listener);
 
  private:
   std::vector<std::shared_ptr<MembershipListener>> listeners();
   void handle_error(std::exception_ptr error);
-  // What calls and channels need of a new view.
+  // Applies a new view to calls and channels.
   void act_on(int64_t generation, const membership::ViewPtr& view);
   void learn_addresses(const membership::View& view);
-  // Hands over what is unhandled, one at a time, without the lock.
+  // Hands over the unhandled errors, one at a time, without the lock.
   void deliver(std::unique_lock<std::mutex>& lock);
   bool others_are_alive() const;
 

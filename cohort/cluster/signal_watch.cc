@@ -35,7 +35,8 @@ struct Note {
     [[maybe_unused]] const ssize_t size = ::read(event.load(), &count, sizeof count);
     signal = 0;
   }
-  // In a child of fork, which has the same descriptor: what it wrote there its parent would read.
+  // Called in a child of fork, which has the same descriptor: its parent would read what it wrote
+  // there.
   void leave_to_parent() {
     event = -1;
     signal = 0;
@@ -93,13 +94,14 @@ struct Watched {
 Watched sigterm{.number = SIGTERM};
 Watched sigint{.number = SIGINT};
 
-// In a signal handler: the signal comes again when that returns.
+// Called in a signal handler: the signal comes again when the handler returns.
 void act_as_before(int number) {
   (number == SIGTERM ? sigterm : sigint).put_back();
   ::raise(number);
 }
 
-// With the lock. The watches that a child of fork has from its parent are not its own.
+// Called with the lock held. In a child of fork, removes the watches of its parent, which are not
+// its own.
 void begin_in_this_process() {
   if (watching_process.load() == process_epoch()) return;
   sigterm.remove_all();

@@ -6,9 +6,11 @@
 
 namespace cohort::internal {
 
-// While any of them lives, the two signals are noted instead of ending the process; the handlers
-// that were there come back with the end of the last. A child of fork that gets one does what they
-// would do, as it is not the one that watches; it may make a watch of its own. Thread safety: any thread.
+// While any SignalWatch lives, the two signals are noted instead of ending the process. The
+// handlers that were there come back with the end of the last watch. In a child of fork, which is
+// not the one that watches, a signal does what these handlers would do; the child may make a watch
+// of its own.
+// Thread safety: any thread.
 class SignalWatch {
  public:
   SignalWatch();
@@ -25,9 +27,10 @@ class SignalWatch {
   const HomeProcess home_;
 };
 
-// While any of them lives, SIGTERM is theirs: SignalWatches do not see it, so that a task which saves
-// before it ends is not stopped by its own server meanwhile. One that nobody has answered stays for
-// the next watch: the machine is going away all the same. Thread safety: any thread.
+// While any TerminationWatch lives, SignalWatches do not see SIGTERM, so that a task which saves
+// before it ends is not stopped by its own server meanwhile. A signal that nobody has answered
+// stays for the next watch: the machine is going away all the same.
+// Thread safety: any thread.
 class TerminationWatch {
  public:
   TerminationWatch();
@@ -38,7 +41,7 @@ class TerminationWatch {
   // Readable once SIGTERM has come; nobody reads from it.
   int descriptor() const;
   bool has_come() const;
-  // What had to be done has been done: a later watch does not see the signal.
+  // Says that the signal has been handled: a later watch does not see it.
   void answer();
 
  private:

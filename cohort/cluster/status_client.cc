@@ -22,7 +22,7 @@ std::string checked_address(std::string_view text) {
   return to_string(parse_address(text));
 }
 
-// A certificate says who calls; without one the caller says it.
+// The certificate names the caller. Without one the caller names itself.
 TaskId caller_of(const Security& security) {
   return security.mode() == Security::Mode::kTls ? security.identity().task
                                                  : TaskId{kOperatorJob, 0};

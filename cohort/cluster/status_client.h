@@ -1,4 +1,5 @@
-// Asks a running cluster how it is, from outside: a person's, who holds an operator's certificate.
+// Asks a running cluster for its status from outside, for a person who holds an operator's
+// certificate.
 //
 //   StatusClient client("10.0.0.1:2222", security, 5s);
 //   std::cout << membership::status_table(client.status(), {});

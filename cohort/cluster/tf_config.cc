@@ -55,7 +55,7 @@ std::string read_string(const std::string& path, const Json& value) {
   return value.get<std::string>();
 }
 
-// As TensorFlow, null counts as none.
+// The text of a member; nullopt if it is missing or null, as in TensorFlow.
 std::optional<std::string> read_member(const Json& object, const char* key) {
   const Json* value = find(object, key);
   if (value == nullptr || value->is_null()) return std::nullopt;

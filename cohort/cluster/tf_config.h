@@ -33,7 +33,7 @@ struct TfConfig {
 // value of a wrong type; an index that is negative, no number, or there twice; NUL bytes.
 TfConfig parse_tf_config(std::string_view text);
 
-// What parse_tf_config reads as an equal configuration, on one line.
+// The configuration as one line, which parse_tf_config reads as an equal configuration.
 // Errors: InvalidArgument (text that is not UTF-8).
 std::string print_tf_config(const TfConfig& config);
 

@@ -1,4 +1,4 @@
-// Memory of a communicator that is used again, since a communicator frees none before its end.
+// Uses memory of a communicator again and again: a communicator itself frees none before its end.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ class BufferPool {
 
   // Keeps a piece that other tasks may still read where it lies, from take().
   void set_aside(Piece piece);
-  // What was set aside, for who is about to make a call that every task makes once it has read it:
-  // when that call has returned, the pieces may go.
+  // Returns the pieces that were set aside, to a caller that is about to make a call that every
+  // task makes only after it has read them. When that call has returned, the pieces may be freed.
   std::vector<Piece> take_set_aside();
 
  private:

@@ -8,7 +8,8 @@
 
 namespace cohort::collective {
 
-// FNV-1a over what is added, in its order; never 0, which means that there is nothing to compare.
+// FNV-1a over the added values, in their order. It is never 0, which means that there is nothing to
+// compare.
 class CallFingerprint {
  public:
   void add(std::string_view text) {
@@ -29,7 +30,7 @@ class CallFingerprint {
   uint64_t hash_ = 14695981039346656037ull;
 };
 
-// A call, wherever it stands.
+// The identity of a call, whatever its place among other calls.
 struct CallIdentity {
   std::string_view operation;
   std::string_view name;
@@ -53,7 +54,7 @@ struct CallIdentity {
   }
 };
 
-// When a task makes a call.
+// The place of a call among those of a task.
 struct CallPlace {
   int64_t generation = 0;  // of the group
   uint64_t sequence = 0;   // how many calls the group has made before

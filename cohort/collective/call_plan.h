@@ -1,4 +1,4 @@
-// Calls that all tasks make again and again in one order, such as the packs of a step.
+// Calls that all tasks make again and again in one order, such as those for the buckets of a step.
 //
 //   const auto plan = std::make_shared<CallPlan>(2);                // on every task
 //   for (int step = 0; step < steps; ++step) {
@@ -6,10 +6,10 @@
 //     all_reduce(communicator, second, {.name = "second", .plan = plan.get()});
 //   }
 //
-// The tasks agree on each call at the first time. If they belonged to one step and no other call came
-// between them, the first call of each later time stands for all: it promises that this task makes
-// the others next, in the same step, and none but them. A task that breaks the promise refuses its own
-// call and ends the group's work.
+// The tasks agree on each call at the first time. If all calls belonged to one step, and no other
+// call came between them, then from the second time on the first call stands for all: it promises
+// that this task makes the others next, in the same step, and no other calls. A task that breaks
+// the promise refuses its own call and ends the group's work.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ constexpr const char* kOneOrder = "every task must make the same calls in one or
 constexpr const char* kSameSteps =
     "every task must run as many steps, and make the same calls in each, whatever its data are";
 
-// What gather_bytes brings first, and with it its fingerprint.
+// The number of bytes that gather_bytes exchanges first, and with it its fingerprint.
 constexpr int64_t kNumberOfBytes = sizeof(int64_t);
 
 // A call that this task is about to make.
@@ -48,7 +48,7 @@ struct CheckedCall {
         .fingerprint();
   }
 
-  // The most that a task brings; of a gather that is its own part.
+  // The most bytes that a task sends in this call; in a gather, its own part.
   int64_t most_bytes() const {
     if (buffers.empty()) return most_brought;
     if (!gathers) return buffers[0].bytes();
@@ -70,7 +70,7 @@ struct CheckedCall {
   }
 };
 
-// What a task says of its call where the calls differ.
+// A task's description of its call, for the case that the calls differ.
 struct Announcement {
   CallPlace place;
   char text[240] = {};  // cut where it is longer
@@ -217,7 +217,7 @@ class Checked final : public CheckedCommunicator {
     if (plan != nullptr) plan->learn(fingerprint, call.text(), place);
   }
 
-  // All tasks have agreed on what comes next, and may be in it already.
+  // All tasks have agreed on the next calls, and may be in them already.
   void keep_promise(const CheckedCall& call, uint64_t fingerprint, const CallPlace& place) {
     CallPlan& plan = *promised_;
     if (call.options.plan == &plan && fingerprint == plan.fingerprint(plan.next()) &&

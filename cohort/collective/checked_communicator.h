@@ -19,12 +19,12 @@
 
 namespace cohort::collective {
 
-// Also counts this task's steps: one number more in the fingerprint. Else a task that has made fewer
-// calls in a step than the others would take part, in its next step, in the calls that they still make
-// in theirs. Steps without calls count, too.
+// Also counts this task's steps, which the fingerprint then includes. Otherwise a task that has
+// made fewer calls in a step than the others would, in its next step, take part in calls that they
+// still make in theirs. Steps without calls count, too.
 class CheckedCommunicator : public Communicator {
  public:
-  // A step of this task begins, or ends; the end of a step that has not begun is none. Not during a
+  // Begin and end a step of this task. Ending a step that has not begun does nothing. Not during a
   // call of the same task.
   virtual void begin_step() = 0;
   virtual void end_step() = 0;

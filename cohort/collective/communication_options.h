@@ -23,8 +23,8 @@ COHORT_API CommunicationImplementation communication_implementation(std::string_
 COHORT_API std::string_view communication_implementation_name(CommunicationImplementation value);
 
 struct COHORT_API CommunicationOptions {
-  // Gradients travel in packs of about so many bytes, each as soon as all of its gradients are there.
-  // 0: Cohort chooses.
+  // The approximate size, in bytes, of a bucket of gradients. A bucket is sent as soon as all of
+  // its gradients are there. 0: Cohort chooses.
   int64_t bytes_per_pack = 0;
   // How long a call waits for the other tasks, all_reduce and all_gather also for the other replicas of
   // their task, before it is a DeadlineExceededError that names them. 0: the step's timeout alone, which
@@ -38,8 +38,8 @@ struct COHORT_API CommunicationOptions {
 
   // Errors: InvalidArgument (a negative field).
   void check() const;
-  // What a strategy with these options makes of those of a call: each field of `call` that is not at its
-  // default counts in place of the own one.
+  // A strategy's options (these), merged with those of a call: each field of `call` that is not at
+  // its default replaces the strategy's.
   CommunicationOptions merged_with(const CommunicationOptions& call) const;
 };
 // The original's deprecated name.

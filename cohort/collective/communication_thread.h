@@ -11,12 +11,12 @@
 
 namespace cohort::collective {
 
-// What a CommunicationThread does in one turn. Belongs to who posts it, and must stay valid until
-// it is done.
+// A call that a CommunicationThread makes in one turn. It belongs to the code that posts it, and
+// must stay valid until it is done.
 class PostedCall {
  public:
   virtual ~PostedCall() = default;
-  // Keeps its errors for who posted it.
+  // Makes the call, and keeps its errors for the code that posted it.
   virtual void make(Communicator& communicator) noexcept = 0;
 
  private:
@@ -24,10 +24,10 @@ class PostedCall {
   PostedCall* next_ = nullptr;
 };
 
-// Makes calls one at a time, in the order in which they were posted: on its thread, or on that of
-// whoever waits for them, so that a call that is waited for at once costs no change of threads. The
-// thread starts with the first call, works for the task of who posts it, and sleeps while there is
-// none.
+// Makes calls one at a time, in the order in which they were posted. They run on its own thread, or
+// on the thread that waits for them, so that a call that is waited for at once costs no change of
+// threads. Its thread starts with the first call, acts for the task that posts it, and sleeps while
+// there is no call.
 // Thread safety: any thread. Not destroyed in a child of fork (HomePtr).
 class CommunicationThread {
  public:
@@ -43,8 +43,8 @@ class CommunicationThread {
   void post(PostedCall& call);
   // Posts a call, but needs no thread and wakes none: for the last call before somebody drains.
   void post_before_drain(PostedCall& call);
-  // Returns when everything that was posted before is done: as late as its calls may take. Makes
-  // those that the thread has not begun. A load where there are none.
+  // Returns when everything that was posted before is done, however long its calls may take. Makes
+  // those that the thread has not begun. Costs one load if there are none.
   void drain();
 
  private:

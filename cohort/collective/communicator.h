@@ -73,7 +73,7 @@ class Communicator : public BufferSource {
   virtual int size() const = 0;
   // Increases each time the group forms again.
   virtual int64_t generation() const = 0;
-  // What errors call the task of this rank: "task 1", or "/job:worker/task:1".
+  // The name of the task of this rank in errors: "task 1", or "/job:worker/task:1".
   virtual std::string task_name(int rank) const;
 
   // Whether a call to which no task brings more than `bytes` (a barrier: 0) compares
@@ -118,8 +118,8 @@ class Communicator : public BufferSource {
 // A finished Work, for backends whose calls return when they are done.
 std::unique_ptr<Work> done_work();
 
-// The error that the group gets when `task` gives up for this reason: of the reason's class. The reason
-// itself where another task's fault is what it says.
+// The error that the group gets when `task` gives up for this reason. It has the reason's class. If
+// the reason reports another task's fault, it is the reason itself.
 std::exception_ptr given_up(const std::string& task, const std::exception_ptr& reason);
 
 // These make the call and wait for it.

@@ -7,7 +7,7 @@
 namespace cohort::collective {
 namespace {
 
-// What a check asks of the store costs a round trip.
+// A check asks the store, which costs a round trip.
 constexpr std::chrono::milliseconds kBetweenChecks{100};
 
 }  // namespace

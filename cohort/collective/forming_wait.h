@@ -1,5 +1,5 @@
-// A wait of a task while its group forms: no longer than the group may take, and not for a group that
-// cannot form any more.
+// Limits a task's waits while its group forms: to the time that the group may take, and to a group
+// that can still form.
 //
 //   FormingWait wait(member);
 //   while (!came(wait.until())) {

@@ -1,4 +1,4 @@
-// What every task of a group has brought to Communicator::gather_bytes.
+// The bytes that the tasks of a group have passed to Communicator::gather_bytes.
 #pragma once
 
 #include <cstddef>

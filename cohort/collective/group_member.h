@@ -1,4 +1,4 @@
-// What a task knows when it forms a group with others: the argument of every backend that connects
+// A task's knowledge when it forms a group with others: the argument of every backend that connects
 // processes.
 #pragma once
 
@@ -26,10 +26,11 @@ struct GroupMember {
   std::shared_ptr<GroupStore> store = nullptr;
   // The time by which all tasks must have come.
   std::chrono::steady_clock::time_point deadline = {};
-  // Asked every 100 ms of a wait while the group forms: throws where it cannot form any more, since a task
-  // of it is lost, say. Called on the thread that forms it.
+  // Called every 100 ms while a thread waits for the group to form, on that thread. Throws if the
+  // group cannot form any more, because one of its tasks is lost, for example.
   std::function<void()> check = [] {};
-  // A call that waits for longer warns of whom it waits for, again and again.
+  // A call that waits for longer than this warns, again and again, and names the tasks for which it
+  // waits.
   std::chrono::nanoseconds slow_after = std::chrono::seconds(10);
 
   int size() const { return static_cast<int>(tasks.size()); }

@@ -1,5 +1,6 @@
-// How many groups of several tasks a task is in: one for each strategy that it uses together with others. A task that
-// waits in one of them for a task that waits for it in another waits in vain, and says what that may be.
+// Counts the groups of several tasks that a task is in: one for each strategy that it uses together
+// with others. If two tasks wait for each other in different groups, both wait in vain; their
+// warnings then say that this may be the reason.
 //
 //   log_warning(who, " has waited ", time, " for ", whom, hint_of_other_groups());
 #pragma once
@@ -23,8 +24,8 @@ class GroupOfTask {
   const internal::Task& task_;
 };
 
-// " (this task is in 2 groups; ...)": what may be the reason why those for whom the calling thread's task waits do not
-// come. Empty where it is in one group alone.
+// " (this task is in 2 groups; ...)": a possible reason why the tasks for which the calling
+// thread's task waits do not come. Empty if it is in one group alone.
 std::string hint_of_other_groups();
 
 }  // namespace cohort::collective

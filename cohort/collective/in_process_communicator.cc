@@ -13,7 +13,7 @@ namespace {
 
 using internal::str;
 
-// What the tasks share.
+// The state that the tasks share.
 struct Hub {
   explicit Hub(int size) : group(size, std::chrono::nanoseconds(0), {.noun = "task"}) {
     group.begin({});
@@ -24,7 +24,7 @@ struct Hub {
   std::exception_ptr reason;  // of the first abort, guarded by mutex
 };
 
-// What one task brings to a call.
+// The arguments of one task in a call.
 struct Call {
   const char* operation;
   std::span<const Buffer> buffers;
@@ -34,7 +34,7 @@ using Calls = std::span<void* const>;
 
 const Call& of_task(Calls all, size_t rank) { return *static_cast<const Call*>(all[rank]); }
 
-// Tasks read each other's memory, so that other operations and sizes must not pass.
+// Tasks read each other's memory, so that calls with different operations or sizes must not pass.
 void check_same_calls(Calls all) {
   const Call& first = of_task(all, 0);
   for (size_t rank = 1; rank < all.size(); ++rank) {
@@ -138,7 +138,7 @@ class InProcessCommunicator final : public Communicator {
     });
   }
 
-  // In place of "another failed", why.
+  // Throws the reason of a failure in place of "another failed".
   void guarded(FunctionRef<void()> call) {
     try {
       call();

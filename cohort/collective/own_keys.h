@@ -13,7 +13,7 @@
 
 namespace cohort::collective {
 
-// Another store, of which it remembers what this task has set.
+// Wraps another store and remembers which keys this task has set.
 // Thread safety: any thread.
 class OwnKeys final : public GroupStore {
  public:
@@ -26,8 +26,9 @@ class OwnKeys final : public GroupStore {
   std::optional<std::string> find(const std::string& key) override { return store_->find(key); }
   bool remove(const std::string& key) override;
 
-  // When this task has returned from its first call over the group's communicator: by then all tasks have
-  // read what they need. Errors: those of the store.
+  // Removes the keys. To be called when this task has returned from its first call over the group's
+  // communicator: by then all tasks have read what they need.
+  // Errors: those of the store.
   void remove_all();
 
  private:

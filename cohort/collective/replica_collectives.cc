@@ -162,7 +162,7 @@ Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::stri
     indices.push_back(value._indices().to(at::kCPU));
     values.push_back(value._values().to(at::kCPU));
   }
-  // What is sent are parts of the value, whose own shapes say nothing of its shape.
+  // Only parts of the value are sent, whose shapes say nothing of the value's shape.
   const std::string name =
       group.spans_tasks() ? str(what, " of ", describe_sparse(local_values[0])) : std::string();
   indices = all_replicas_values(group, indices, name);

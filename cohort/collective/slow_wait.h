@@ -1,4 +1,4 @@
-// Says in the log for whom a call waits, when it has waited for a while.
+// Warns in the log when a call has waited for a while, and says for whom.
 //
 //   SlowWait slow(member.slow_after);
 //   while (!arrived()) {
@@ -24,7 +24,7 @@ class SlowWait {
   std::chrono::steady_clock::time_point due() const { return due_; }
   bool is_due() const { return Clock::now() >= due_; }
 
-  // And is due again as long after.
+  // Writes the warning. The next one is due after as long again.
   void warn(std::string_view call, std::string_view who, std::string_view for_whom) {
     const auto now = Clock::now();
     due_ = now + slow_after_;

@@ -24,7 +24,7 @@ std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local
                                                      .replicas_of = std::move(replicas)});
 }
 
-// What the program has said of the calls that this thread makes; 0: nothing.
+// The time limit that the program has set for the calls of this thread; 0: none.
 std::chrono::nanoseconds limit_of_call(std::chrono::nanoseconds most) {
   return std::min(ScopedCallTimeout::current(), most);
 }

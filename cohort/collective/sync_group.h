@@ -27,7 +27,7 @@
 namespace cohort::collective {
 
 // Thread safety: with one local replica, meet and share from any thread; else as ThreadGroup. Calls
-// of between() as Communicator; while a step runs, only in the leader of a meeting. post, abort and
+// of between() as Communicator; while a step runs, only in the leader of a barrier. post, abort and
 // buffers: any thread.
 class SyncGroup {
  public:
@@ -53,10 +53,11 @@ class SyncGroup {
   void post_before_drain(PostedCall& call) { communication_->post_before_drain(call); }
   // Returns when the posted calls are done; makes those that have not begun.
   void drain() { communication_->drain(); }
-  // Makes what a program asks for and what needs the other tasks: it checks its arguments, and then turns to
-  // them. An error of the checks is this task's alone, and the others' calls would meet its next one, which is
-  // another: so they are told, by a call that differs from theirs, and get a FailedPrecondition with its text.
-  // `what`: what failed, for them: "reduce". COLLECTIVE over the tasks. Errors: those of `attempted`.
+  // Runs `attempted`, which a program asks for: it checks its arguments, and then needs the other
+  // tasks. If a check fails, only this task knows, and the others' calls would meet its next call,
+  // which is another one. So the others are told, by a call that differs from theirs, and get a
+  // FailedPrecondition with the error's text. `what` names for them what failed: "reduce".
+  // COLLECTIVE over the tasks. Errors: those of `attempted`.
   template <class Attempted>
   std::invoke_result_t<const Attempted&> attempt(std::string_view what,
                                                  const Attempted& attempted) {
@@ -71,7 +72,7 @@ class SyncGroup {
   }
   // Ends the work of the group, see Communicator::abort. Posted calls end with that error.
   void abort(const std::exception_ptr& reason) noexcept { communicator_->abort(reason); }
-  // The communicator's own memory, for those who come and go during its life.
+  // Memory of the communicator, for objects that come and go during its life.
   BufferPool& buffers() { return buffers_; }
 
   // The threads of this task, with which its part of a step begins and ends.

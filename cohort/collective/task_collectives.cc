@@ -23,7 +23,7 @@ Buffer bytes_of(const Tensor& value) {
   return {value.data_ptr(), static_cast<int64_t>(value.nbytes()), uint8};
 }
 
-// What a task says of a replica's value before its bytes.
+// Describes a replica's value before its bytes.
 struct Form {
   static constexpr int64_t kMostDims = 16;
   int64_t dtype = 0;

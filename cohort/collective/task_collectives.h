@@ -1,5 +1,5 @@
 // Collectives of tensors between the tasks of a group, for a caller that acts for all replicas of
-// its task: in cross-replica context, or as the leader of a meeting.
+// its task: in cross-replica context, or as the leader of a barrier.
 #pragma once
 
 #include <string>

@@ -24,14 +24,14 @@ void ThreadGroup::begin(const RoundOptions& options) {
   options_ = options;
   for (auto& member : members_) {
     member->state.store(State::kRunning, std::memory_order_relaxed);
-    member->meetings.store(0, std::memory_order_relaxed);
+    member->barriers.store(0, std::memory_order_relaxed);
   }
-  meeting_ = (generation_of(meeting_) + 1) << 32;
+  barrier_ = (generation_of(barrier_) + 1) << 32;
   left_ = 0;
   finished_ = 0;
   turn_ = 0;
   broken_ = false;
-  meeting_error_ = nullptr;
+  barrier_error_ = nullptr;
   error_ = nullptr;
 }
 
@@ -43,15 +43,15 @@ void ThreadGroup::leave(int rank) {
   if (!home_.is_here()) return;  // the members are in the parent, with the locks that they hold
   members_[rank]->state = State::kLeft;
   left_.fetch_add(1);
-  // Whoever waits now, or comes after this, sees that the meeting can never be complete.
-  const uint64_t meeting = meeting_.load();
-  const bool waited_for = (meeting & kCount) > 0 && (meeting & kClosed) == 0;
-  if (waited_for && close_meeting(generation_of(meeting))) {
+  // Members that wait now, or come later, see that the barrier can never be complete.
+  const uint64_t barrier = barrier_.load();
+  const bool waited_for = (barrier & kCount) > 0 && (barrier & kClosed) == 0;
+  if (waited_for && close_barrier(generation_of(barrier))) {
     break_round(std::make_exception_ptr(FailedPreconditionError(
         str("some ", names_.noun,
             "s made a different number of merge_call, all_reduce or other "
             "collective calls: ",
-            name_of(rank), " ended its step after ", members_[rank]->meetings.load(),
+            name_of(rank), " ended its step after ", members_[rank]->barriers.load(),
             " of them while others wait for it; missing: ", missing_members()))));
   }
   if (options_.sequential) pass_turn(rank + 1);
@@ -60,7 +60,7 @@ void ThreadGroup::leave(int rank) {
 void ThreadGroup::fail(int rank) {
   if (!home_.is_here()) return;
   members_[rank]->state = State::kFailed;
-  close_current_meeting();
+  close_current_barrier();
   broken_ = true;
   wait_point_.notify();
 }
@@ -70,10 +70,10 @@ void ThreadGroup::meet(int rank, const char* what, void* mine,
                        std::chrono::nanoseconds timeout) {
   gather(rank, what, mine, leader, timeout);
   if (options_.sequential) wait_for_turn(rank);
-  if (meeting_error_) std::rethrow_exception(meeting_error_);
+  if (barrier_error_) std::rethrow_exception(barrier_error_);
 }
 
-// Waits for all; returns when the leader's function has. Its error is in meeting_error_.
+// Waits for all; returns when the leader's function has. Its error is in barrier_error_.
 void ThreadGroup::gather(int rank, const char* what, void* mine,
                          FunctionRef<void(std::span<void* const>)> leader,
                          std::chrono::nanoseconds timeout) {
@@ -83,62 +83,62 @@ void ThreadGroup::gather(int rank, const char* what, void* mine,
   payloads_[rank] = mine;
   me.what = what;
   me.state = State::kWaiting;
-  const uint64_t before = meeting_.fetch_add(1);
+  const uint64_t before = barrier_.fetch_add(1);
   if (before & kClosed) throw_broken();
   const uint64_t generation = generation_of(before);
-  if (left_.load() > 0 && close_meeting(generation)) {
+  if (left_.load() > 0 && close_barrier(generation)) {
     break_round(std::make_exception_ptr(
         FailedPreconditionError(str("some ", names_.noun,
                                     "s made a different number of merge_call, all_reduce or other "
                                     "collective calls: ",
-                                    name_of(rank), " is at ", what, " after ", me.meetings.load(),
+                                    name_of(rank), " is at ", what, " after ", me.barriers.load(),
                                     " of them; missing: ", missing_members()))));
   }
   if (static_cast<int>(before & kCount) + 1 == size()) {
     lead(generation, leader);
   } else {
     if (options_.sequential) pass_turn(rank + 1);
-    wait_for_meeting(generation, what, timeout.count() > 0 ? timeout : options_.timeout);
+    wait_for_barrier(generation, what, timeout.count() > 0 ? timeout : options_.timeout);
   }
-  me.meetings.fetch_add(1, std::memory_order_relaxed);
+  me.barriers.fetch_add(1, std::memory_order_relaxed);
 }
 
 COHORT_CATCHES_FORCED_UNWIND
 void ThreadGroup::lead(uint64_t generation, FunctionRef<void(std::span<void* const>)> leader) {
-  meeting_error_ = nullptr;
+  barrier_error_ = nullptr;
   try {
-    check_same_meeting();
+    check_same_barrier();
     leader(payloads_);
   } catch (abi::__forced_unwind&) {  // pthread_exit: the thread cannot be kept
-    meeting_error_ = std::make_exception_ptr(FailedPreconditionError(
+    barrier_error_ = std::make_exception_ptr(FailedPreconditionError(
         str("the thread of a ", names_.noun, " was ended in ", members_[0]->what,
             " by pthread_exit or pthread_cancel; return from the function, or throw")));
-    end_meeting(generation);
+    end_barrier(generation);
     throw;
   } catch (...) {
-    meeting_error_ = std::current_exception();
+    barrier_error_ = std::current_exception();
   }
-  end_meeting(generation);
+  end_barrier(generation);
 }
 
-void ThreadGroup::end_meeting(uint64_t generation) {
+void ThreadGroup::end_barrier(uint64_t generation) {
   for (auto& member : members_) member->state.store(State::kRunning, std::memory_order_relaxed);
   turn_.store(0);
-  meeting_.store((generation + 1) << 32);
+  barrier_.store((generation + 1) << 32);
   wait_point_.notify();
 }
 
-void ThreadGroup::wait_for_meeting(uint64_t generation, const char* what,
+void ThreadGroup::wait_for_barrier(uint64_t generation, const char* what,
                                    std::chrono::nanoseconds timeout) {
   const internal::ScopedPhase phase(profiler::Phase::kWait);
   const auto over = [&] {
-    const uint64_t meeting = meeting_.load();
-    return generation_of(meeting) != generation || (meeting & kClosed) != 0;
+    const uint64_t barrier = barrier_.load();
+    return generation_of(barrier) != generation || (barrier & kClosed) != 0;
   };
   const auto deadline = WaitPoint::Clock::now() + internal::bounded_wait(timeout);
   if (!wait_point_.wait(over, spin_, deadline)) {
     const std::string missing = missing_members();
-    if (close_meeting(generation)) {
+    if (close_barrier(generation)) {
       const auto seconds = std::chrono::duration<double>(timeout).count();
       break_round(std::make_exception_ptr(DeadlineExceededError(
           str("waited ", seconds, " s in ", what, " for ", missing, "; every ", names_.noun,
@@ -149,10 +149,10 @@ void ThreadGroup::wait_for_meeting(uint64_t generation, const char* what,
       wait_point_.wait(over, spin_, WaitPoint::kForever);
     }
   }
-  if (generation_of(meeting_.load()) == generation) throw_broken();
+  if (generation_of(barrier_.load()) == generation) throw_broken();
 }
 
-void ThreadGroup::check_same_meeting() const {
+void ThreadGroup::check_same_barrier() const {
   for (const auto& member : members_) {
     if (member->what == members_[0]->what || std::strcmp(member->what, members_[0]->what) == 0) {
       continue;
@@ -171,9 +171,9 @@ void ThreadGroup::share(int rank, const char* what, void* mine,
                         FunctionRef<void(std::span<void* const>)> work,
                         std::chrono::nanoseconds timeout) {
   gather(rank, what, mine, check, timeout);
-  if (meeting_error_) {
+  if (barrier_error_) {
     if (options_.sequential) wait_for_turn(rank);
-    std::rethrow_exception(meeting_error_);
+    std::rethrow_exception(barrier_error_);
   }
   // No member may leave from here to finish(): the others use its memory. Hence no deadline.
   if (options_.sequential) {
@@ -206,19 +206,19 @@ void ThreadGroup::finish(int rank) {
   if (options_.sequential) wait_for_turn(rank);
 }
 
-// No member can complete that meeting from here on. False where all had already come.
-bool ThreadGroup::close_meeting(uint64_t generation) {
-  uint64_t meeting = meeting_.load();
-  while (generation_of(meeting) == generation) {
-    if (meeting & kClosed) return true;
-    if (static_cast<int>(meeting & kCount) == size()) return false;
-    if (meeting_.compare_exchange_weak(meeting, meeting | kClosed)) return true;
+// No member can complete that barrier from here on. False where all had already come.
+bool ThreadGroup::close_barrier(uint64_t generation) {
+  uint64_t barrier = barrier_.load();
+  while (generation_of(barrier) == generation) {
+    if (barrier & kClosed) return true;
+    if (static_cast<int>(barrier & kCount) == size()) return false;
+    if (barrier_.compare_exchange_weak(barrier, barrier | kClosed)) return true;
   }
   return false;
 }
 
 // For a member that is not in it, so that it cannot be complete.
-void ThreadGroup::close_current_meeting() { close_meeting(generation_of(meeting_.load())); }
+void ThreadGroup::close_current_barrier() { close_barrier(generation_of(barrier_.load())); }
 
 void ThreadGroup::break_round(std::exception_ptr error) {
   {
@@ -234,7 +234,7 @@ void ThreadGroup::wait_for_turn(int rank) {
   const auto deadline = WaitPoint::Clock::now() + internal::bounded_wait(options_.timeout) * size();
   const auto come = [&] { return turn_.load() == rank || broken_.load(); };
   if (!wait_point_.wait(come, std::chrono::nanoseconds(0), deadline)) {
-    close_current_meeting();
+    close_current_barrier();
     break_round(std::make_exception_ptr(DeadlineExceededError(
         str(name_of(rank), " waited for its turn until the deadline; ", name_of(turn_.load()),
             " has not given it on (RunOptions::concurrent is false)"))));
@@ -248,7 +248,7 @@ void ThreadGroup::pass_turn(int rank) {
 }
 
 void ThreadGroup::throw_broken() {
-  // Whoever closed the meeting says next why.
+  // The member that has closed the barrier says next why.
   wait_point_.wait([&] { return broken_.load(); }, spin_, WaitPoint::kForever);
   if (std::exception_ptr error = this->error()) std::rethrow_exception(error);
   throw GroupBrokenError(

@@ -25,9 +25,9 @@
 namespace cohort::collective {
 
 struct RoundOptions {
-  // How long a member waits for the others at a meeting.
+  // How long a member waits for the others at a barrier.
   std::chrono::nanoseconds timeout = std::chrono::minutes(10);
-  // Members run one at a time, in the order of ranks; the next one's turn begins at a meeting and
+  // Members run one at a time, in the order of ranks; the next one's turn begins at a barrier and
   // at the end.
   bool sequential = false;
 };
@@ -46,8 +46,8 @@ class GroupBrokenError : public AbortedError {
 };
 
 // A round is one step: begin; then each member enters, meets the others any number of times, and
-// leaves or fails. After a failure every meeting of the round throws; the next begin() restores the
-// group. A meeting costs a few atomic operations, and a wake-up if a member was asleep.
+// leaves or fails. After a failure every barrier of the round throws; the next begin() restores the
+// group. A barrier costs a few atomic operations, and a wake-up if a member was asleep.
 // Thread safety: begin() alone; the rest by each member with its own rank.
 class ThreadGroup {
  public:
@@ -68,7 +68,7 @@ class ThreadGroup {
   // Waits for all members. The last to arrive calls leader(all), where `all` holds what each member
   // passed as `mine`. An exception from leader is thrown to all members. `mine` may be read until
   // leader returns. timeout: 0 means the round's.
-  // Errors: FailedPrecondition (the others are at a meeting of another name, or have ended; in a
+  // Errors: FailedPrecondition (the others are at a barrier of another name, or have ended; in a
   // child that was forked during the round), DeadlineExceeded (names who did not come),
   // GroupBrokenError.
   void meet(int rank, const char* what, void* mine,
@@ -86,7 +86,7 @@ class ThreadGroup {
 
   // The error between members in this round; null if there was none.
   std::exception_ptr error() const;
-  // "replica 1 (in step), replica 2 (ended)": the members not at the current meeting.
+  // "replica 1 (in step), replica 2 (ended)": the members not at the current barrier.
   std::string missing_members() const;
   // "replica 1": the members that have neither left nor failed.
   std::string members_inside() const;
@@ -96,27 +96,27 @@ class ThreadGroup {
   struct alignas(64) Member {
     const char* what = "";
     std::atomic<State> state{State::kRunning};
-    std::atomic<int64_t> meetings{0};
+    std::atomic<int64_t> barriers{0};
   };
 
-  // meeting_ packs into one word the generation of the current meeting, whether it can no longer be
-  // completed, and how many members have arrived. So a meeting is either completed or closed, never
+  // barrier_ packs into one word the generation of the current barrier, whether it can no longer be
+  // completed, and how many members have arrived. So a barrier is either completed or closed, never
   // both.
   static constexpr uint64_t kClosed = uint64_t{1} << 31;
   static constexpr uint64_t kCount = kClosed - 1;
-  static uint64_t generation_of(uint64_t meeting) { return meeting >> 32; }
+  static uint64_t generation_of(uint64_t barrier) { return barrier >> 32; }
 
   void gather(int rank, const char* what, void* mine,
               FunctionRef<void(std::span<void* const>)> leader, std::chrono::nanoseconds timeout);
   void finish(int rank);
-  bool close_meeting(uint64_t generation);
-  void close_current_meeting();
+  bool close_barrier(uint64_t generation);
+  void close_current_barrier();
   void break_round(std::exception_ptr error);
   void lead(uint64_t generation, FunctionRef<void(std::span<void* const>)> leader);
-  void end_meeting(uint64_t generation);
-  void wait_for_meeting(uint64_t generation, const char* what, std::chrono::nanoseconds timeout);
+  void end_barrier(uint64_t generation);
+  void wait_for_barrier(uint64_t generation, const char* what, std::chrono::nanoseconds timeout);
   std::string name_of(size_t member) const;
-  void check_same_meeting() const;
+  void check_same_barrier() const;
   void wait_for_turn(int rank);
   void pass_turn(int rank);
   [[noreturn]] void throw_broken();
@@ -128,10 +128,10 @@ class ThreadGroup {
   const MemberNames names_;
   RoundOptions options_;
 
-  std::atomic<uint64_t> meeting_{0};
+  std::atomic<uint64_t> barrier_{0};
   std::atomic<int> left_{0};
   std::atomic<bool> broken_{false};
-  std::exception_ptr meeting_error_;
+  std::exception_ptr barrier_error_;
   std::atomic<int> finished_{0};
   std::atomic<uint64_t> finish_generation_{0};
   std::atomic<int> turn_{0};

@@ -95,7 +95,7 @@ TEST(ThreadGroup, MemberThatDoesNotComeIsNamedAtTheDeadline) {
       }
     } else {
       while (!timed_out) std::this_thread::yield();
-      group.meet(1, "all_reduce", nullptr, [](auto) { FAIL() << "the meeting was given up"; });
+      group.meet(1, "all_reduce", nullptr, [](auto) { FAIL() << "the barrier was given up"; });
     }
   });
   EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]),

@@ -1,5 +1,5 @@
-// Lets what this thread calls of the C library work as in the C locale, whatever locale the program
-// has set: for fnmatch, and for libraries that read numbers by strtod.
+// Makes functions of the C library work on this thread as in the C locale, whatever locale the
+// program has set: for fnmatch, and for libraries that read numbers by strtod.
 //
 //   const ClassicLocale classic;
 //   ::fnmatch("?.csv", name, 0);   // one byte before the point, not one letter

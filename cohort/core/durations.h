@@ -6,8 +6,9 @@
 
 namespace cohort::internal {
 
-// option: "RunOptions: timeout". What a cast makes of NaN, of infinity or of too many seconds is negative,
-// too. Errors: InvalidArgument.
+// Throws if the duration is negative. NaN, infinity and too many seconds are negative, too, after a
+// cast. `option` names the duration: "RunOptions: timeout".
+// Errors: InvalidArgument.
 void check_not_negative(std::string_view option, std::chrono::milliseconds duration);
 
 }  // namespace cohort::internal

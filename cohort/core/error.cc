@@ -33,7 +33,7 @@ constexpr CodeEntry entry(std::string_view name) {
   return {name, throw_as<ErrorClass>, is_a<ErrorClass>};
 }
 
-// By code.
+// The entries are indexed by code.
 constexpr CodeEntry kCodes[] = {
     entry<InternalError>("OK"),
     entry<CancelledError>("CANCELLED"),

@@ -3,6 +3,6 @@
 
 #include <cxxabi.h>
 
-// Of a function with such a handler. There is no object that the handler's reference could be bound to,
-// which UndefinedBehaviorSanitizer would report.
+// Marks a function with such a handler. There is no object to which the handler's reference could
+// be bound, which UndefinedBehaviorSanitizer would report.
 #define COHORT_CATCHES_FORCED_UNWIND __attribute__((no_sanitize("null")))

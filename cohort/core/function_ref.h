@@ -1,4 +1,4 @@
-// A view of something callable: what a parameter needs that is called before the function returns.
+// A view of something callable, for parameters that are called before the function returns.
 #pragma once
 
 #include <memory>

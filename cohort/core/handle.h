@@ -1,5 +1,5 @@
-// What handle classes (Strategy, Dataset, Optimizer, ...) hold: a pointer that knows what was left
-// behind when the handle was moved away, and says so.
+// The pointer in handle classes (Strategy, Dataset, Optimizer, ...). Once a handle was moved away,
+// the pointer that is left behind says so when it is used.
 //
 //   class COHORT_API Metric {
 //     ...
@@ -28,8 +28,9 @@ struct Label {
   char text[N];
 };
 
-// Empty only if it was made so, or moved from. Every use but assignment, destruction and comparison
-// of an empty one is a FailedPrecondition. Costs what the pointer costs, and a comparison.
+// A handle is empty only if it was made so, or moved from. Every use of an empty one but
+// assignment, destruction and comparison is a FailedPrecondition. A use costs what the pointer
+// costs, and a comparison.
 // Thread safety: as Pointer.
 template <class T, Label kWhat, class Pointer = std::shared_ptr<T>>
 class Handle {

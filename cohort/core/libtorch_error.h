@@ -11,9 +11,9 @@
 
 namespace cohort::internal {
 
-// Its message, up to an empty line, after which libtorch lists all backends; all of it and the
-// backtrace if debugging::disable_traceback_filtering was called. record_error takes this, and the
-// class below.
+// The error's message up to an empty line, after which libtorch lists all backends. If
+// debugging::disable_traceback_filtering was called, the whole message and the backtrace.
+// record_error uses this text, and the class that throw_libtorch_error chooses.
 std::string libtorch_message(const c10::Error& error);
 
 // Errors, always: ResourceExhausted (no memory), Unimplemented (not there for this dtype, layout or
@@ -23,7 +23,7 @@ std::string libtorch_message(const c10::Error& error);
 // Errors, always: InvalidArgument.
 [[noreturn]] void throw_libtorch_error(const std::runtime_error& error, const std::string& context);
 
-// fn(), whose errors of libtorch become typed ones that name `where`.
+// Calls fn(). Errors of libtorch become typed errors that name `where`.
 template <class Fn>
 decltype(auto) with_typed_errors(const char* where, Fn&& fn) {
   try {
@@ -33,8 +33,9 @@ decltype(auto) with_typed_errors(const char* where, Fn&& fn) {
   }
 }
 
-// As with_typed_errors, for an fn that calls nothing but libtorch. A std::runtime_error is then its
-// own, which some of its checks of shapes throw, and no error of a user.
+// Does the same as with_typed_errors, for an fn that calls nothing but libtorch. A
+// std::runtime_error is then libtorch's own, which some of its checks of shapes throw, and not a
+// user's error.
 template <class Fn>
 decltype(auto) libtorch_call(const char* operation, Fn&& fn) {
   try {

@@ -90,7 +90,7 @@ std::string place(const std::string& path) { return path.empty() ? "top level" :
 
 namespace {
 
-// What stands for a number that from_chars refused for its size: infinite, or 0 with its sign.
+// The value of a number that from_chars refused because of its size: infinite, or 0 with its sign.
 template <class Float>
 Float beyond_range(std::string_view text) {
   const bool negative = text.starts_with('-');
@@ -119,7 +119,7 @@ std::optional<Number> parse_number(std::string_view text) {
   const size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return std::nullopt;
   text = text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-  // from_chars knows no plus; what follows one has no sign of its own.
+  // from_chars does not accept a plus sign. The number after the plus must have no sign of its own.
   if (text[0] == '+' && !text.substr(1).starts_with('-')) text.remove_prefix(1);
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

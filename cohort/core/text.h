@@ -77,7 +77,7 @@ std::string decimal_digits(Whole value) {
 std::string with_zeros(int64_t value, size_t width);
 std::string hex_digits(uint64_t value, size_t width);
 
-// What the system calls an errno, in English: "No such file or directory".
+// The system's text for an errno, in English: "No such file or directory".
 inline std::string_view errno_text(int error_number) {
   const char* const text = ::strerrordesc_np(error_number);  // strerror would translate it
   return text != nullptr ? text : "unknown error";

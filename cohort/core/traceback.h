@@ -7,8 +7,9 @@
 
 namespace cohort::debugging {
 
-// With filtering, as at start-up, such an error has libtorch's message alone; without, also its
-// backtrace: 3 kB of C++ frames. For the whole process. Thread safety: any thread.
+// If filtering is on, as it is by default, such an error has only libtorch's message; if it is off,
+// also libtorch's backtrace: 3 kB of C++ frames. The setting is that of the whole process.
+// Thread safety: any thread.
 COHORT_API void enable_traceback_filtering();
 COHORT_API void disable_traceback_filtering();
 COHORT_API bool is_traceback_filtering_enabled();

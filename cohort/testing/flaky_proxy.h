@@ -26,7 +26,7 @@ class FlakyProxy {
   // What clients connect to: "127.0.0.1:port".
   const std::string& address() const;
 
-  // From here on every byte arrives this much later, in each direction.
+  // Delays every byte from now on by `delay`, in each direction.
   void set_delay(std::chrono::milliseconds delay);
   // Nothing passes in either direction, as behind a cable that was pulled; new connections are
   // accepted and wait, too.

@@ -27,7 +27,8 @@ std::string call(const TaskFunctions& functions, const std::string& name,
                       "'; it knows:" + (names.empty() ? " none" : names));
 }
 
-// As a program of its own: it says on stderr what ended it, and tells the tasks that work in step.
+// Runs the function as run_program runs a program: it says on stderr what ended the function, and
+// tells the tasks that work in step.
 TaskReport run(const TaskFunctions& functions, const std::string& name,
                const std::vector<std::string>& arguments) {
   TaskReport report;

@@ -150,7 +150,8 @@ class MultiProcessRunner::Impl {
     if (!task.is_running()) ++num_ended_;
   }
 
-  // Until every task has ended. Errors: DeadlineExceeded.
+  // Waits until every task has ended.
+  // Errors: DeadlineExceeded.
   void wait() {
     while (wait_for_events()) {
     }

@@ -38,12 +38,13 @@ struct MultiProcessOptions {
   std::vector<JobSize> jobs;
   std::string function = "";                // a name given to multi_process_main
   std::vector<std::string> arguments = {};  // the function's, the same for every task
-  // From start() on; when it has passed, every task gets SIGKILL.
+  // The time of the run, from start() on. When it has passed, every task gets SIGKILL.
   std::chrono::milliseconds deadline = std::chrono::seconds(60);
   std::map<std::string, std::string> environment = {};  // beside this process's own and TF_CONFIG
   // Gives each task a host of its own, with an address of its own, in a VirtualNetwork; needs root.
   bool own_hosts = false;
-  // Where each task's log goes, kept afterwards; empty: a temporary folder that is removed.
+  // The folder for the tasks' logs, which are kept afterwards. Empty: a temporary folder that is
+  // removed.
   std::string log_directory = "";
 };
 
@@ -97,8 +98,8 @@ class MultiProcessRunner {
   void pause(const TaskId& task);
   void resume(const TaskId& task);
 
-  // Of the tasks' hosts: cuts every link between the two groups; one way only; ends all of that;
-  // limits what a task may send. See VirtualNetwork.
+  // These four act on the tasks' hosts: they cut every link between the two groups, cut one way
+  // only, end all cuts, and limit what a task may send. See VirtualNetwork.
   // Errors: FailedPrecondition (without MultiProcessOptions::own_hosts).
   void partition(const std::vector<TaskId>& a, const std::vector<TaskId>& b, Partition kind);
   void cut_one_way(const TaskId& from, const TaskId& to);

@@ -50,7 +50,7 @@ class TaskProcess {
   // Ends it because the run's time is up.
   void time_out(int end_position);
 
-  // Where the output since the last start begins in the log.
+  // The place in the log at which the output since the last start begins.
   int64_t log_offset() const { return log_offset_; }
   // The end of the log with a heading, for messages.
   std::string log_tail() const;

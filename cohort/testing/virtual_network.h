@@ -33,7 +33,7 @@ class VirtualNetwork {
   int size() const;
   // "10.77.0.1". Loopback works in each host, too.
   std::string address(int host) const;
-  // Of the host's network namespace, for setns. Valid as long as this object.
+  // A descriptor of the host's network namespace, for setns. It is valid as long as this object.
   int namespace_fd(int host) const;
 
   // Cuts every link between a host of `a` and one of `b`, both ways. Several partitions add up.

@@ -44,7 +44,7 @@ std::string save_together(const GroupTalk& talk, SavedObjects& objects,
   };
   const std::string manifest =
       talk.tell("what the writer has", [&] { return manifest_of(taken()); });
-  const Brought brought = talk.collect("what the others have", [&] {
+  const MemberReplies brought = talk.collect("what the others have", [&] {
     return talk.is_writer() ? std::string() : contribution_to(manifest, taken());
   });
   return talk.tell(
@@ -235,7 +235,7 @@ struct CheckpointImpl::Progress {
 };
 
 // All have asked the writer. Errors: DeadlineExceeded (somebody has not come; all may ask again).
-Said CheckpointImpl::ask_for_outcome(std::chrono::milliseconds timeout) {
+WriterReply CheckpointImpl::ask_for_outcome(std::chrono::milliseconds timeout) {
   const auto progress = [&] {
     if (auto why = saver_->wait_for(timeout)) return encode_fields(Progress{"", std::move(why)});
     return encode_fields(Progress{*background_told_});
@@ -253,7 +253,7 @@ Said CheckpointImpl::ask_for_outcome(std::chrono::milliseconds timeout) {
 void CheckpointImpl::wait(std::chrono::milliseconds timeout) {
   // A save that began, but whose group was lost before all knew, is the writer's alone.
   if (!pending_) return saver_->wait(timeout);
-  const Said outcome = ask_for_outcome(timeout);
+  const WriterReply outcome = ask_for_outcome(timeout);
   const Pending asked = *std::exchange(pending_, std::nullopt);
   const auto progress =
       decode_fields<Progress>(outcome.value(), "what the group's writer has saved");

@@ -117,7 +117,7 @@ class CheckpointImpl {
 
   Admission begin(const SaveJob& job, const GroupTalk& talk,
                   const train::CheckpointOptions& options);
-  Said ask_for_outcome(std::chrono::milliseconds timeout);
+  WriterReply ask_for_outcome(std::chrono::milliseconds timeout);
   train::LoadStatus restore_one_of(const std::optional<std::string>& path,
                                    const train::RestoreOptions& options, bool with_counter);
   std::shared_ptr<RestoreSession> restore_together(const std::string& path, bool with_counter,

@@ -40,7 +40,7 @@ std::vector<std::string> parse_texts(std::string_view bytes) {
 
 // `taken`: what this member's objects take, or an error. Returns what the group's take.
 KeySet agree_on_restore(const GroupTalk& talk, const std::function<std::string()>& taken) {
-  const Brought brought = talk.collect("what each member takes", taken);
+  const MemberReplies brought = talk.collect("what each member takes", taken);
   const std::string all = talk.tell("the outcome", [&] {
     KeySet keys;
     for (const std::string_view one : brought.all()) {

@@ -10,7 +10,7 @@
 namespace cohort::internal::rpc {
 namespace {
 
-// A call to nowhere: the first of a channel makes it hold the threads.
+// A call to nowhere. The first call of a channel makes the channel hold the threads.
 class CallToNowhere final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // It ends itself, perhaps before this returns.

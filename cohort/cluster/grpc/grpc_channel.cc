@@ -40,17 +40,19 @@ grpc::ChannelArguments channel_arguments(const GrpcChannelOptions& options) {
   // A name may become known after the first call: pods and containers start in any order.
   set(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMaxPieceBytes);
-  // What may be repeated, those know who call; without a policy, gRPC does so only with calls of which
-  // it knows that the server saw nothing: one that is short of processor time gives a new connection
-  // up before it has read from it.
+  // Callers know which calls may be repeated. Without a policy, gRPC repeats only calls of which it
+  // knows that the server saw nothing: a server that is short of processor time gives a new
+  // connection up before it has read from it.
   set(GRPC_ARG_ENABLE_RETRIES, 1);
-  // Tasks reach each other directly: neither a proxy of the environment, nor settings out of DNS.
+  // Tasks reach each other directly: a proxy of the environment and settings out of DNS are not
+  // used.
   set(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   set(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   // Several tasks of one process share no connection: each proves its own identity.
   set(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   if (options.security->mode() == security::Security::Mode::kTls && !options.peer.job.empty()) {
-    // What TLS asks the server for: gRPC complains where it is not one of the certificate's names.
+    // The name that TLS asks the server for. gRPC complains if it is not one of the certificate's
+    // names.
     arguments.SetSslTargetNameOverride(
         security::identity_host({options.security->identity().cluster, options.peer}));
   }

@@ -79,7 +79,8 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& secu
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  // Which task the caller is, each call asks (authenticated_task): a refusal has a reason then.
+  // Each call checks which task the caller is (authenticated_task), so that a refusal can give a
+  // reason.
   options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());
   return tls::TlsServerCredentials(options);
 }

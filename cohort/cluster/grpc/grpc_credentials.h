@@ -20,8 +20,9 @@ namespace cohort::internal::rpc {
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const security::Security& security,
                                                             const TransportSettings& settings);
 
-// Whether the server at the other end of a channel is the task that was meant. It keeps what it
-// found wrong: gRPC itself only reports that it cannot connect. Thread safety: any thread.
+// Checks whether the server at the other end of a channel is the task that was meant. It keeps the
+// reason of a failure, because gRPC itself only reports that it cannot connect.
+// Thread safety: any thread.
 class ServerCheck {
  public:
   // `expected` without a job: any task of the cluster.

@@ -27,8 +27,8 @@ Servers& servers() {
   return *instance;
 }
 
-// What gRPC takes for an error and is none here: another check says whose a certificate is, and a
-// connection that is given up while its handshake runs is given up on purpose.
+// Whether a message is an error for gRPC, but none here. Another check says whose a certificate is,
+// and a connection that is given up during its handshake is given up on purpose.
 bool says_nothing(std::string_view message) {
   return message.starts_with("No match found for server name") ||
          message.find("Subchannel disconnected") != std::string_view::npos;
@@ -45,8 +45,9 @@ std::string text_of(const std::vector<std::string>& peers) {
   return text;
 }
 
-// Whether a server of this process has refused somebody: gRPC says this before it closes the connection.
-// A client's handshake fails alike, and is that of a call which gets the error.
+// Whether a message says that a server of this process has refused somebody. gRPC logs it before it
+// closes the connection. A client's failed handshake is logged alike, but there a call gets the
+// error.
 bool is_refusal(std::string_view message) {
   const bool is_late = message.find("Handshake timed out") != std::string_view::npos &&
                        message.find("ServerSecurityConnector") != std::string_view::npos;
@@ -69,7 +70,7 @@ bool is_refusal(std::string_view message) {
 
 void write_line(gpr_log_func_args* line) {
   const std::string_view message = line->message == nullptr ? "" : line->message;
-  // Nobody gets these who has not asked for them (GRPC_VERBOSITY).
+  // Only those who have asked for these messages get them (GRPC_VERBOSITY).
   if (line->severity != GPR_LOG_SEVERITY_ERROR) {
     return log_info("gRPC, ", line->file, ':', line->line, ": ", message);
   }

@@ -1,5 +1,5 @@
-// gRPC's own log goes through this library's: a few lines, without those that say nothing to anybody, and
-// with the address of a peer whose handshake has failed.
+// Sends gRPC's own log through this library's: a few lines, without those that say nothing to
+// anybody, and with the address of a peer whose handshake has failed.
 #pragma once
 
 #include "cohort/cluster/rpc/listener.h"
@@ -10,7 +10,8 @@ namespace cohort::internal::rpc {
 // what is written at all: by default errors. Thread safety: any thread.
 void take_over_grpc_log();
 
-// A server whose connections a failed handshake may be of, while this object lives.
+// During its lifetime, counts a server among those whose connections a failed handshake may belong
+// to.
 // Thread safety: any thread.
 class WatchedHandshakes {
  public:

@@ -11,7 +11,8 @@ namespace cohort::internal::rpc {
 // time_point::max() for "never".
 std::chrono::steady_clock::time_point to_steady(gpr_timespec time);
 gpr_timespec deadline_after(std::chrono::nanoseconds timeout);
-// A number of milliseconds, or of anything else, as a channel's argument: the most is for ever.
+// A number of milliseconds, or of anything else, as a channel's argument. Larger numbers than it
+// can hold become the largest, which stands for ever.
 int to_argument(int64_t value);
 
 }  // namespace cohort::internal::rpc

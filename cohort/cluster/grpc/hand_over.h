@@ -1,6 +1,6 @@
-// gRPC hands objects from thread to thread. Debian's is not compiled for ThreadSanitizer, which sees
-// neither its locks nor its queues; these calls say what happens after what. Without the sanitizer
-// they are nothing.
+// Tells ThreadSanitizer how gRPC hands objects from thread to thread. Debian's gRPC is not compiled
+// for the sanitizer, which sees neither its locks nor its queues; these calls say what happens
+// after what. Without the sanitizer they do nothing.
 #pragma once
 
 #include "cohort/core/threads/thread_sanitizer.h"
@@ -16,7 +16,7 @@ void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace cohort::internal::rpc {
 
-// For its scope this thread has what gRPC handed over with `object`, and gives it on at the end.
+// In its scope this thread has what gRPC handed over with `object`; at the end it hands it on.
 class HandOver {
  public:
   explicit HandOver(void* object) : object_(object) {
@@ -39,8 +39,8 @@ class HandOver {
   void* object_;
 };
 
-// What this thread writes in its scope is not watched: gRPC makes an object there, by code of its
-// headers, and its library then gives it to other threads.
+// Writes of this thread in its scope are not watched. gRPC makes an object there, by code of its
+// headers, and its library then gives the object to other threads.
 class UnwatchedWrites {
  public:
   UnwatchedWrites() {

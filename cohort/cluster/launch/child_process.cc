@@ -39,8 +39,8 @@ std::string own_path() {
   return path;
 }
 
-// All that the child needs, made before it is there: between vfork and exec it only makes system
-// calls, for it shares this process's memory.
+// All that the child needs, made before the child is there: between vfork and exec it only makes
+// system calls, because it shares this process's memory.
 struct Image {
   const char* path;
   char* const* arguments;
@@ -88,7 +88,8 @@ bool prepare(const Image& image) {
   ::_exit(127);
 }
 
-// Where SIGCHLD is ignored the kernel reaps children before anybody can ask how they ended.
+// Lets this process learn how its children end. While SIGCHLD is ignored, the kernel reaps children
+// before anybody can ask.
 void keep_exit_codes() {
   struct sigaction action {};
   ::sigaction(SIGCHLD, nullptr, &action);
@@ -225,7 +226,7 @@ ChildProcess::ChildProcess(const SpawnOptions& options) : own_group_(options.own
     reap();
     throw_spawn_error(image.error, name);
   }
-  // glibc 2.36's own header for it is none that C++ can link with.
+  // glibc 2.36's own header for this call cannot be used from C++.
   pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!pidfd_.valid()) {
     const int error = errno;

@@ -20,12 +20,13 @@ struct SpawnOptions {
   std::string program = "";                   // empty: this program's own binary
   std::vector<std::string> arguments = {};    // after the program's name
   std::vector<std::string> environment = {};  // all of it: "NAME=value"
-  // What the process gets as stdout, stderr and descriptor 3; 3 stays closed where it is negative.
+  // The descriptors that the process gets as stdout, stderr and descriptor 3. If the last is
+  // negative, 3 stays closed.
   int stdout_fd = -1;
   int stderr_fd = -1;
   int extra_fd = -1;
-  // Makes the process the first of a group of its own: a terminal's Ctrl-C passes it by, and signals
-  // sent here reach what it has started, too.
+  // Makes the process the first of a group of its own: a terminal's Ctrl-C does not reach it, and
+  // signals sent here also reach the processes that it has started.
   bool own_group = false;
   // The process gets SIGKILL when the thread that started it ends, however that ends.
   bool dies_with_parent = false;
@@ -40,7 +41,7 @@ struct ExitStatus {
   std::optional<int> signal = std::nullopt;
 
   bool ok() const { return exit_code == 0; }
-  // As a shell says it: 128 + n for signal n; 1 where nobody can say.
+  // The exit code as a shell reports it: 128 + n for signal n; 1 if the status is not known.
   int shell_code() const { return signal ? 128 + *signal : exit_code.value_or(1); }
 };
 // "was ended by SIGKILL", "exited with 7": goes on after a task's name.

@@ -1,5 +1,4 @@
-// What `cohort launch` starts: which tasks, at which addresses, on which cores, with which
-// environment.
+// The plan of a job that `cohort launch` starts: tasks, addresses, cores, and environment.
 #pragma once
 
 #include <iosfwd>

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// After a signal the rest of the output has so long to be read.
+// How long readers have, after a signal, to read the rest of the output.
 constexpr std::chrono::milliseconds kOutputGrace{500};
 
 LaunchOptions with_bounded_waits(LaunchOptions options) {
@@ -259,8 +259,8 @@ class Job {
                                                kLongest);
   }
 
-  // Of a task that has failed for good. The coordinator of a job with ps gives a lost worker's
-  // closures to others.
+  // Whether the job can go on without this task, which has failed for good. In a job with ps the
+  // coordinator gives a lost worker's closures to others.
   bool can_go_on_without(const State& failed) const {
     if (!has_ps_) return false;
     const std::string& job = failed.run->task().id.job;
@@ -315,8 +315,9 @@ class Job {
     if (any) say("the tasks that have ended by the chief's goodbye start again with it");
   }
 
-  // A worker or ps task has ended well while the chief is not done. The goodbye came from the chief of before
-  // if that one has ended since the task started; from the present one too, which then ends soon.
+  // Called when a worker or ps task has ended well while the chief is not done. The goodbye came
+  // from the chief of before, if that one has ended since the task started. It may also have come
+  // from the present chief, which then ends soon.
   void follow_chief(State& state) {
     for (const State& chief : tasks_) {
       if (!leads_servers(chief)) continue;
@@ -352,14 +353,15 @@ class Job {
     });
   }
 
-  // What it does with SIGTERM is no success.
+  // Whether the launcher has stopped the chief with SIGTERM: how the chief ends then is no success.
   bool was_chief_stopped() const {
     return std::any_of(tasks_.begin(), tasks_.end(), [](const State& state) {
       return state.run->task().id.job == "chief" && state.stopped;
     });
   }
 
-  // The job is over: from here on nothing restarts, and the tasks have so long to end by themselves.
+  // Begins the end of the job: nothing restarts any more, and the tasks have the time `grace` to
+  // end by themselves.
   void begin_end(std::chrono::milliseconds grace) {
     over_ = true;
     regroup_.reset();

@@ -34,16 +34,18 @@ struct LaunchOptions {
   // others. They start again together, also those that had ended with 0: all go on from the last
   // checkpoint. True: each task starts again by itself.
   bool restart_each = false;
-  // Before the first restart of a task; it doubles from restart to restart, up to a minute.
+  // The pause before the first restart of a task. It doubles from restart to restart, up to a
+  // minute.
   std::chrono::milliseconds restart_delay = std::chrono::seconds(1);
-  // A task that has run for so long before it failed got somewhere: its delay is the first one again.
+  // If a task has run for this long before it failed, the pause before its restart is restart_delay
+  // again.
   std::chrono::milliseconds steady_after = std::chrono::minutes(1);
-  // What the other tasks have to end by themselves after one has failed for good, or before they start
-  // again together: they notice it, say which one it was, and may save.
+  // The time that the other tasks have to end by themselves after one has failed for good, or
+  // before they start again together. They notice the failure, say which task it was, and may save.
   std::chrono::milliseconds failure_grace = std::chrono::seconds(3);
-  // What the remaining tasks have, once the job is over, to end by themselves; then again after
-  // SIGTERM, before SIGKILL. Where the chief of a job with ps has ended well, workers and ps tasks that were
-  // started again, and may look for it, have failure_grace.
+  // The time that the remaining tasks have to end by themselves once the job is over; then again
+  // after SIGTERM, before SIGKILL. If the chief of a job with ps has ended well, workers and ps
+  // tasks that were started again, and may look for it, have failure_grace.
   std::chrono::milliseconds grace = std::chrono::seconds(30);
   MemoryKills memory_kills = {};  // so that a task which is killed for want of memory is said to be
   TaskOutput out = {};   // where the tasks' lines go

@@ -18,7 +18,8 @@ std::string LinePrefixer::add(std::string_view bytes) {
     bytes.remove_prefix(count);
     const bool ends = !bytes.empty() && bytes.front() == '\n';
     if (ends) bytes.remove_prefix(1);
-    // Of one that is as long as can be, only what follows says whether it is cut.
+    // If a line has reached the greatest length, only the next byte tells whether the line must be
+    // cut.
     if (ends || (line_.size() == kLongestLine && !bytes.empty())) {
       out += prefix_;
       out += line_;

@@ -15,7 +15,7 @@ class LinePrefixer {
   // The complete lines among what has come, each with the prefix. A line without an end is kept;
   // one longer than 64 KiB goes out in pieces.
   std::string add(std::string_view bytes);
-  // What is left at the end, as a line.
+  // Returns the incomplete line at the end, as a line.
   std::string finish();
 
  private:

@@ -17,13 +17,14 @@
 namespace cohort::internal {
 namespace {
 
-// What a terminal or pipe that says it is writable takes without blocking.
+// A terminal or pipe that says it is writable takes this many bytes without blocking.
 constexpr size_t kSmallWrite = 256;
 
-// O_NONBLOCK belongs to the open file, which other processes (the shell) share; so this one gets an
-// open file of its own. Invalid where there can be none: a regular file (whose position would be lost,
-// and which never blocks), a socket, another user's terminal, what is open to be
-// read alone (as stands in for a closed one: unique_fd.h).
+// Opens the file of a descriptor anew. O_NONBLOCK belongs to the open file, which other processes
+// (the shell) share, so that this process needs an open file of its own. The result is invalid if
+// there can be none: for a regular file (whose position would be lost, and which never blocks), a
+// socket, another user's terminal, and what is open for reading alone (which stands in for a closed
+// descriptor: unique_fd.h).
 UniqueFd reopened(int fd) {
   struct stat status {};
   if ((::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) return UniqueFd();
@@ -75,7 +76,7 @@ void OutputSink::write_some() {
   written_ = 0;
 }
 
-// The tasks go on: of a full disk with what is there once it has room.
+// The tasks go on. After a full disk, their output goes on as soon as there is room.
 void OutputSink::on_error(int error) {
   lost_ = error == EPIPE;
   if (lost_ || std::exchange(is_failing_, true)) return;

@@ -1,6 +1,6 @@
-// Where the lines of all tasks go: a terminal, a pipe or a file. Its reader may be slow, stand still
-// or go away, its disk may be full, and nothing here waits for it. Lines that find no place are lost,
-// which is logged unless the reader is gone.
+// The destination of the lines of all tasks: a terminal, a pipe or a file. Its reader may be slow,
+// stand still or go away, its disk may be full, and nothing here waits for it. Lines for which
+// there is no room are lost. This is logged unless the reader is gone.
 //
 //   if (sink.has_room()) sink.add(lines);
 //   poll for POLLOUT on sink.waiting_fd();
@@ -21,8 +21,8 @@ class OutputSink {
   // `fd` must outlive it.
   explicit OutputSink(int fd);
 
-  // Who produces lines stops while there is none, so that a task that writes faster than its reader
-  // reads has to wait.
+  // Producers of lines stop while there is no room, so that a task that writes faster than its
+  // reader reads has to wait.
   bool has_room() const { return pending_.size() - written_ < kMostPending; }
   // Writes what can be written now and keeps the rest; also where there is no room.
   void add(std::string_view lines);

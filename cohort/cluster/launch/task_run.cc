@@ -24,11 +24,11 @@ std::string prefix_of(const PlannedTask& task, int number, bool colored) {
 constexpr size_t kBlockBytes = 16 << 10;
 // A task that writes without end leaves time for signals and for the other tasks.
 constexpr int kBlocksPerTurn = 16;
-// What the first process of a task has left running has so long after SIGTERM.
+// The time that processes which a task's first process has left running have to end after SIGTERM.
 constexpr std::chrono::seconds kLeftoverGrace{3};
 constexpr std::chrono::milliseconds kLookInterval{20};
 
-// What the process writes to, and what is read here without blocking.
+// A pipe: the end to which the process writes, and the end that is read here without blocking.
 std::pair<UniqueFd, UniqueFd> make_pipe(const PlannedTask& task) {
   std::array<int, 2> ends;
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -76,8 +76,9 @@ void TaskRun::send_signal(int signal) {
   if (process_) was_signalled_ |= process_->send_signal(signal);
 }
 
-// Of a shell that SIGTERM has ended at once the program may still be saving: then it has the time that
-// the launcher gives to tasks. What was left without a signal gets one.
+// SIGTERM may end a shell at once while the program that it has started is still saving. The
+// program then has the time that the launcher gives to tasks. Processes that were left running
+// without a signal get one.
 bool TaskRun::is_group_over() {
   const Clock::time_point now = Clock::now();
   if (look_at_ && now < *look_at_) return false;

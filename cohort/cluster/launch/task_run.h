@@ -13,7 +13,7 @@
 
 namespace cohort::internal {
 
-// Where the lines of a task go, and whether a terminal shows them in colour.
+// The destination of a task's lines, and whether a terminal shows them in colour.
 struct TaskLines {
   OutputSink& sink;
   bool colored = false;
@@ -30,30 +30,31 @@ class TaskRun {
   const PlannedTask& task() const { return task_; }
   // Errors: as ChildProcess; ResourceExhausted (no pipe).
   void start();
-  // Also while processes live on that its own has started.
+  // Whether the task runs; also while processes live on that its own process has started.
   bool is_running() const { return process_ != nullptr; }
   void send_signal(int signal);
-  // Notes the end of the process if it has come, after all of its output; true if it just has. What
-  // the process left running gets SIGTERM, if no signal has gone to it before, and is killed after a
-  // moment; the task has ended when it is gone.
+  // Notes the end of the process if it has come, after all of its output. Returns true if it just
+  // has. Processes that it left running get SIGTERM, if no signal has gone to them before, and are
+  // killed after a moment; the task has ended when they are gone.
   bool collect();
-  // Passes on what the pipes hold, as far as the sinks have room, and a bounded part of it a call.
+  // Passes on the output in the pipes, as far as the sinks have room, and only a bounded part of it
+  // in a call.
   void forward_output();
 
   // Descriptors that become readable when there is something to do; negative where there is none.
   int pidfd() const { return process_ && !look_at_ ? process_->pidfd() : -1; }
   int stdout_fd() const { return stdout_.readable_fd(); }
   int stderr_fd() const { return stderr_.readable_fd(); }
-  // When to collect in any case.
+  // The time at which collect() is to be called in any case.
   const std::optional<Clock::time_point>& look_at() const { return look_at_; }
 
-  // Of the last process; nothing before it has ended.
+  // The exit status of the last process; nullopt until it has ended.
   const std::optional<ExitStatus>& status() const { return status_; }
   int num_starts() const { return num_starts_; }
   Clock::time_point last_start() const { return last_start_; }
-  // From the first start to the last end, or to now.
+  // The time from the first start to the last end, or to now while the task runs.
   Clock::duration time() const;
-  // Of the last process that has ended.
+  // The run time of the last process that has ended.
   Clock::duration last_run_time() const { return last_end_ - last_start_; }
 
  private:

@@ -44,8 +44,9 @@ struct StoreOptions {
 
 class AgentCore;
 
-// Errors of all calls that wait: DeadlineExceeded, what has ended the agent (error()), and what each
-// one says. Calls are repeated over new connections; what changes something takes effect once.
+// Errors of all calls that wait: DeadlineExceeded, the error that has ended the agent (error()),
+// and those that each call names. Calls are repeated over new connections; a call that changes
+// something takes effect once.
 // Thread safety: any thread.
 class MembershipAgent {
  public:
@@ -59,7 +60,7 @@ class MembershipAgent {
   // that does not answer), Unavailable (the service cannot be reached), FailedPrecondition (another
   // program, cluster spec or version), Aborted (this task is registered already and alive).
   ViewPtr wait_for_start();
-  // The same, for so long; null: it has not started by then.
+  // The same, but waits for `timeout` at most; null if the group has not started by then.
   ViewPtr wait_for_start(Duration timeout);
   // Waits until all tasks of the group are alive, in generation `at_least` or later.
   // Errors: DeadlineExceeded (names who is missing).
@@ -67,7 +68,8 @@ class MembershipAgent {
 
   // Null until the service has answered.
   ViewPtr view() const;
-  // In which this task acts; 0: in none, it has not started or is between two groups.
+  // The generation in which this task acts; 0: none, since it has not started or is between two
+  // groups.
   int64_t generation() const;
   // Null while it goes on.
   std::exception_ptr error() const;

@@ -166,7 +166,8 @@ void AgentCore::retry_register(const std::exception_ptr& error) {
 
 void AgentCore::beat(Time when) {
   const Time now = clock_.now();
-  // So late: this process itself did not run. It is the service's turn to say what it thinks of it.
+  // The timer is so late that this process itself did not run. It is up to the service what that
+  // means.
   if (now - when > heartbeat_.interval / 2) heard_ = now;
   if (now - heard_ >= heartbeat_.dead_after) service_lost();
   if (state_ == State::kEnded) return;
@@ -200,7 +201,7 @@ void AgentCore::send_watch() {
 
 void AgentCore::send_attend() {
   attending_ = true;
-  // Renewed, in case the network has swallowed it without a word.
+  // The call ends and is made again, in case the network has lost it silently.
   const Duration at_most = 2 * heartbeat_.dead_after;
   call("attend", WatchRequest{.at_most = at_most}.encode(), at_most + heartbeat_.dead_after,
        [this](const rpc::CallResult& result) {

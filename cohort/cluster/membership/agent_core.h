@@ -1,8 +1,8 @@
 // The state machine of a MembershipAgent.
 //
-// registering -> member -> ended. A member that has lost the service and may wait stays one; if the
-// service that answers again does not know it, it leaves its generation first and registers then, so
-// that no two coordinators are obeyed.
+// registering -> member -> ended. A member that has lost the service, and may wait, stays a member.
+// If the service that answers again does not know it, it first leaves its generation and then
+// registers, so that it never obeys two coordinators.
 #pragma once
 
 #include <condition_variable>
@@ -29,7 +29,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
  public:
   using Time = rpc::Clock::Time;
   using Answer = std::function<void(rpc::CallResult)>;
-  // What a request says of itself each time that it is sent.
+  // What a request says about itself each time that it is sent.
   struct Attempt {
     Duration at_most;     // for the service to wait
     uint64_t id = 0;      // of the request: the same each time
@@ -74,7 +74,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
     std::optional<Time> failed_since = std::nullopt;
   };
 
-  // Runs `work` under the lock, then what it left to do outside of it.
+  // Runs `work` under the lock, and then, without the lock, the actions that it has left to do.
   void change(FunctionRef<void()> work);
   void later(std::function<void()> action) { todo_.push_back(std::move(action)); }
   void log(std::string line);
@@ -95,7 +95,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void watched(uint64_t number, rpc::CallResult result);
   void apply(View view);
   void act_in(int64_t generation, const ViewPtr& view);
-  // Asks for the view of which a caller knows already, once at a time.
+  // Asks for the view that a caller already knows, unless it is being asked for.
   void catch_up();
   // Why the caller is refused, nothing if it is not.
   std::exception_ptr refusal_of(const rpc::Caller& caller) const;

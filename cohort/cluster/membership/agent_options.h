@@ -44,16 +44,18 @@ struct AgentOptions {
   Duration first_retry = std::chrono::milliseconds(50);
   Duration longest_retry = std::chrono::seconds(2);
 
-  // The generation in which this task acts from now on (0: none), with the new view (null where it
-  // leaves its group). Under the agent's lock, before anybody who waits learns of it: it must not
-  // call the agent, nor throw.
+  // Called with the generation in which this task acts from now on (0: none), and with the new view
+  // (null if the task leaves its group). It is called under the agent's lock, before anybody who
+  // waits learns of it, so it must not call the agent, nor throw.
   std::function<void(int64_t generation, const ViewPtr& view)> on_generation =
       [](int64_t, const ViewPtr&) {};
-  // An Unavailable for each task of the group that is lost, what other tasks report, and what ends
-  // this agent (the service lost, fenced, refused, the group failed). One call at a time, in order;
-  // calls may come from any thread, and not after stop().
+  // Called with an Unavailable for each task of the group that is lost, with the errors that other
+  // tasks report, and with the error that ends this agent (the service lost, fenced, refused, the
+  // group failed). One call at a time, in order; calls may come from any thread, and not after
+  // stop().
   std::function<void(std::exception_ptr)> on_error = [](std::exception_ptr) {};
-  // Each new view, with what has happened since the last. As on_error, before it.
+  // Called with each new view, which says what has happened since the last one. It is called as
+  // on_error is, and before it.
   std::function<void(const ViewPtr&)> on_change = [](const ViewPtr&) {};
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };

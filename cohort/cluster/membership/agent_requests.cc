@@ -1,4 +1,5 @@
-// What a task asks of the coordination service beyond its membership, and what it knows of the group.
+// A task's requests to the coordination service beyond its membership, and its knowledge of the
+// group.
 #include <algorithm>
 
 #include "cohort/cluster/membership/agent_core.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr const char* kLeave = "leave";
 constexpr Duration kFirstRetry = std::chrono::milliseconds(10);
 constexpr Duration kLongestRetry = std::chrono::milliseconds(500);
-// What the service's answer takes to come back.
+// The time that the service's answer takes to come back.
 constexpr Duration kMostMargin = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -219,7 +220,7 @@ std::exception_ptr AgentCore::refusal_of(const rpc::Caller& caller) const {
                            .incarnation = caller.incarnation,
                            .generation = acting_,
                            .phase = "fencing"};
-  // The news reach tasks at different times; who has it first is not to suffer for it.
+  // News reach tasks at different times. A caller that has them first must not suffer for it.
   if (caller.generation > generation_seen_ && state_ != State::kEnded) {
     ErrorDetail early = detail;
     early.phase = rpc::kBehind;  // by which the caller's channel knows that it may call again

@@ -1,4 +1,4 @@
-// What the coordination service has answered, so that a repeated request changes nothing twice.
+// Keeps the answers of the coordination service, so that a repeated request changes nothing twice.
 #pragma once
 
 #include <cstddef>

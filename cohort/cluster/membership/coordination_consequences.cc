@@ -1,4 +1,4 @@
-// What a change of the roster, the store or the time means for those who wait.
+// The consequences that a change of the roster, the store or the time has for waiting callers.
 #include <algorithm>
 
 #include "cohort/cluster/membership/coordination_core.h"

@@ -26,7 +26,7 @@ struct CoordinationOptions {
   Duration report_missing_every = std::chrono::seconds(10);
   StoreLimits store;
   std::function<void(const std::string&)> log = [](const std::string&) {};
-  // Lines for those who look for a fault.
+  // Writes lines that only help to look for a fault.
   std::function<void(const std::string&)> detail = [](const std::string&) {};
   // After each new version of status(). On any thread, with no lock held.
   std::function<void()> on_change = [] {};

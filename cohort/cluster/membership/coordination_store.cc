@@ -68,7 +68,8 @@ std::string CoordinationCore::change_store(size_t method, const Session& session
       store_.set(session, request);
       reply.done = true;
   }
-  // What changed nothing may as well be tried again, and its answer may be large.
+  // A request that changed nothing may be repeated, and its answer may be large: so only answers
+  // about changes are kept.
   if (reply.done) {
     answered_.add(session, number, reply);
     answer_gets(request.key, out);

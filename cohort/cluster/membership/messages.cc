@@ -29,7 +29,7 @@ void fields(auto& f, Section& section) {
 void fields(auto& f, RegisterRequest& request) {
   f(1, request.protocol_major);
   f(2, request.protocol_minor);
-  // First the version: what another one writes may be of no use.
+  // The version is read first: a message of another version may be of no use.
   if (request.protocol_major != kProtocolMajor) return;
   f(3, request.address, AtMostText{"an address", kMostNameBytes});
   f(4, request.cluster_spec, AtMostText{"a cluster spec", kMostSpecBytes});

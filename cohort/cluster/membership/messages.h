@@ -1,4 +1,4 @@
-// What tasks and the coordination service say to each other: membership.proto, as structs.
+// The messages between tasks and the coordination service: membership.proto, as structs.
 //
 // encode() gives protobuf's wire format. decode() takes any bytes: DataLoss where they are cut short
 // or malformed, InvalidArgument where they exceed a limit of limits.h; it takes no memory that the bytes

@@ -9,8 +9,8 @@
 
 namespace cohort::internal::membership {
 
-// What the view does not say (ages, where another task coordinates) has no lines, nor have figures of
-// tasks that are not alive.
+// Values that the view does not have (ages, if another task coordinates) get no lines, nor do
+// figures of tasks that are not alive.
 std::string prometheus_text(const View& view);
 // A counter with a label for each reason, the samples' only label; empty where there is none.
 std::string prometheus_text(const std::vector<monitoring::Sample>& refused_connections);

@@ -18,7 +18,8 @@
 namespace cohort::internal::membership {
 
 struct RosterOptions {
-  // The tasks of the group and their addresses; empty ones are what the tasks register.
+  // The tasks of the group and their addresses. If an address is empty, it is the one that the task
+  // registers.
   std::map<TaskId, std::string> tasks;
   // Jobs whose tasks the start does not wait for.
   std::set<std::string> late_jobs;
@@ -54,8 +55,8 @@ class Roster {
   void heard(Time now, const Session& session, int64_t seen);
   // Errors: Aborted "fenced, generation g"; 0 is any generation.
   void check_generation(const Session& session, int64_t generation);
-  // The end of a task that was the first to end this generation, or a later one; null if none has,
-  // and for generation 0, which is any.
+  // The error of the first task whose end has ended this generation, or a later one. Null if there
+  // is none, and for generation 0, which stands for any.
   std::exception_ptr ended_since(int64_t generation) const;
   void set_figures(const Session& session, Figures figures);
 
@@ -76,7 +77,7 @@ class Roster {
   void restart_silence(Time now);
   std::optional<Time> next_expiry() const;
 
-  // A new version with nothing new: who answers to it is alive.
+  // Makes a new version with nothing new: a task that answers to it is alive.
   int64_t ping() { return ++version_; }
   // Whether the live incarnation of the task has seen that version.
   bool has_seen(const TaskId& task, int64_t version) const;

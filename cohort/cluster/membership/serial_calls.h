@@ -14,9 +14,9 @@ class SerialCalls {
  public:
   // To be called by run(), of this or another thread. Callers that hold a lock may add.
   void add(std::function<void()> call);
-  // Calls what there is, unless another thread is at it. No lock may be held.
+  // Makes the calls that are waiting, unless another thread is making them. No lock may be held.
   void run();
-  // Drops what has not been called, and waits for the call under way unless it is this thread's.
+  // Drops the calls that are waiting, and waits for the call under way unless this thread makes it.
   void stop();
   // Whether this thread is in one of the calls.
   bool runs_here() const;

@@ -14,8 +14,8 @@ inline constexpr char kEndOfProgram[] = "at the end of its program";
 struct HeartbeatSettings {
   // How often a task says that it lives.
   Duration interval = std::chrono::seconds(5);
-  // A task that has not been heard of for so long is dead. At least four intervals, so that a busy
-  // machine kills nobody.
+  // A task that was not heard of for this long is dead. This must be at least four intervals, so
+  // that a busy machine loses no tasks.
   Duration dead_after = std::chrono::seconds(20);
   // How long a task whose connection broke may take to come back over a new one. Much shorter than
   // dead_after: the system closes the connections of a process that ended, and a process that lives

@@ -26,12 +26,12 @@ class Outbox {
   void reply(std::unique_ptr<rpc::Call> call, std::string control);
   void fail(std::unique_ptr<rpc::Call> call, std::exception_ptr error);
   void log(std::string line) { lines_.push_back(std::move(line)); }
-  // What only those want to read who look for a fault.
+  // Adds a line that only helps to look for a fault.
   void detail(std::string line) { details_.push_back(std::move(line)); }
 
   const std::vector<std::string>& lines() const { return lines_; }
   const std::vector<std::string>& details() const { return details_; }
-  // In order. Nothing of what they throw gets out.
+  // Sends the answers in order. Exceptions do not get out.
   void send() noexcept;
 
  private:

@@ -15,8 +15,8 @@
 namespace cohort::distribute::cluster_resolver {
 
 struct DefaultClusterResolverOptions {
-  // "host:port" for launchers that give no addresses; of torchrun's tasks, the port counts. Empty: what
-  // the resolver of the launcher chooses.
+  // "host:port" for launchers that give no addresses; for torchrun only the port counts. Empty: the
+  // one that the launcher's resolver chooses.
   std::string rendezvous_address = "";
   // The environment; nothing: the process's.
   std::optional<Variables> variables = std::nullopt;

@@ -23,15 +23,15 @@ struct GCEClusterResolverOptions {
   std::string rpc_layer = "grpc";
   std::chrono::milliseconds timeout{30'000};  // for all of a call of cluster_spec()
 
-  // Who gives tokens of the instance's service account: Google's own server on each machine, which
-  // speaks no TLS.
+  // The server that gives tokens of the instance's service account: Google's own server on each
+  // machine, which does not use TLS.
   std::string metadata_address = "http://metadata.google.internal";
   std::string api_address = "https://compute.googleapis.com";
   std::string ca_file = "";  // of the API; empty: the system's authorities
 };
 
-// Asks at each call of cluster_spec(). Tasks have the order of their instances' names, numbers by their
-// value; addresses are the internal ones.
+// Asks at each call of cluster_spec(). Tasks are ordered by the names of their instances; numbers
+// in names compare by their value. Addresses are the internal ones.
 class COHORT_API GCEClusterResolver final : public ClusterResolver {
  public:
   // Errors: InvalidArgument (no name of a project, zone or group, a port that is none, an API address

@@ -54,7 +54,7 @@ PodsByJob list_jobs(const KubernetesApi& api, const KubernetesOptions& options) 
   return jobs;
 }
 
-// What is not as it must be, yet; empty where all is.
+// The reason why the pods cannot be used yet; empty if they can.
 std::string problem_of(const PodsByJob& jobs, const KubernetesOptions& options) {
   for (const auto& [job, pods] : jobs) {
     for (const KubernetesPod& pod : pods) {

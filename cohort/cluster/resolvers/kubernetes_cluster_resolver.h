@@ -35,19 +35,19 @@ struct KubernetesClusterResolverOptions {
   std::string rpc_layer = "grpc";
   std::string pod_namespace = "";  // empty: all, which the token must allow
   PodAddress pod_address = PodAddress::kHost;
-  // This pod's, by which task_type() and task_id() are found among the pods. Empty: they are what was
-  // set.
+  // The name of this pod, by which task_type() and task_id() are found among the pods. Empty: they
+  // are what was set.
   std::string pod_name = "";
   // How many pods a job must have; others may have any number but none.
   std::map<std::string, int> num_pods = {};
-  // For all of a call of cluster_spec().
+  // How long a call of cluster_spec() may take in all.
   std::chrono::milliseconds timeout{30'000};
-  // Asks again, each second, until all pods run or the timeout has passed. Else pods that do not run
-  // yet are an error at once, as TensorFlow's.
+  // True: asks again, each second, until all pods run or the timeout has passed. False: pods that
+  // do not run yet are an error at once, as in TensorFlow.
   bool wait_for_pods = false;
 
-  // What a pod finds in its environment and its files. "https://host:port"; empty: by
-  // KUBERNETES_SERVICE_HOST and _PORT.
+  // The API's address, "https://host:port". Empty: that in KUBERNETES_SERVICE_HOST and _PORT. This
+  // and the two files are what a pod finds in its environment.
   std::string api_address = "";
   std::string token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
   std::string ca_file = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
@@ -55,8 +55,8 @@ struct KubernetesClusterResolverOptions {
   std::optional<Variables> variables = std::nullopt;
 };
 
-// Asks at each call of cluster_spec(), and reads the token anew: Kubernetes renews it. Tasks have the
-// order of their pods' names, numbers by their value.
+// Asks at each call of cluster_spec(), and reads the token anew, because Kubernetes renews it.
+// Tasks are ordered by the names of their pods; numbers in names compare by their value.
 class COHORT_API KubernetesClusterResolver final : public ClusterResolver {
  public:
   // Errors: FailedPrecondition (no API address: not in a pod?); InvalidArgument (an API address that is
@@ -67,7 +67,9 @@ class COHORT_API KubernetesClusterResolver final : public ClusterResolver {
   // Unauthenticated (the token or the server's certificate); PermissionDenied; DeadlineExceeded,
   // Unavailable (the server); Unknown (an answer that is none).
   train::ClusterSpec cluster_spec() const override;
-  // Of the pod of this name. Errors: those of cluster_spec(), which they call once.
+  // The job and the index of the pod `pod_name`, unless they were set. Both call cluster_spec()
+  // once.
+  // Errors: those of cluster_spec().
   std::optional<std::string> task_type() const override;
   std::optional<int> task_id() const override;
   std::string source() const override { return "Kubernetes"; }

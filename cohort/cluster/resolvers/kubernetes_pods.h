@@ -22,8 +22,8 @@ struct KubernetesPod {
   std::string pod_ip;
 };
 
-// By name, all pages. Errors: FailedPrecondition (the token file cannot be read); those of parse_answer
-// and http_call.
+// The pods that the selector selects, sorted by name, of all pages of the list.
+// Errors: FailedPrecondition (the token file cannot be read); those of parse_answer and http_call.
 std::vector<KubernetesPod> list_pods(const KubernetesApi& api, const std::string& selector);
 
 }  // namespace cohort::internal

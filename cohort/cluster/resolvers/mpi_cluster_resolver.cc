@@ -18,7 +18,8 @@ using internal::VariableReader;
 constexpr char kMpirun[] = "mpirun";
 constexpr char kAddressVariable[] = "COHORT_RENDEZVOUS";
 
-// What a launcher calls a task's number and the number of tasks, of all hosts and of its own.
+// The names that a launcher gives to a task's number and the number of tasks, of all hosts and of
+// the task's host.
 struct Family {
   const char* rank;
   const char* size;
@@ -42,8 +43,8 @@ const Family& find_family(const VariableReader& variables) {
   return kFamilies[0];
 }
 
-// Below the ports that systems give out by themselves. Two runs of a host seldom have one; the second
-// then fails to bind and says so.
+// The port of a run, below the ports that systems give out by themselves. Two runs of a host seldom
+// get the same one; the second then fails to bind and says so.
 int port_of_run(const std::string& run) {
   uint64_t hash = 14695981039346656037u;  // FNV-1a
   for (const char c : run) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;

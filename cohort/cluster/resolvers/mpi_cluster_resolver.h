@@ -1,6 +1,6 @@
-// The tasks that mpirun (mpiexec) starts: Open MPI, MPICH and its relatives, PMIx. Each knows which of
-// how many it is and no other's address: tasks register theirs at a rendezvous. No MPI library is
-// linked, and none is called.
+// The tasks that mpirun (mpiexec) starts: Open MPI, MPICH and its relatives, PMIx. Each task knows
+// its own number and the number of tasks, but no other task's address: tasks register theirs at a
+// rendezvous. No MPI library is linked, and none is called.
 //
 //   mpirun -n 3 ./train                                              # one host
 //   mpirun -x COHORT_RENDEZVOUS=10.0.0.1:29600 -n 8 --host a,b ./train

@@ -35,7 +35,7 @@ struct Layout {
   bool cyclic = false;  // ranks go round the hosts, and do not fill one after the other
 };
 
-// Where a rank runs.
+// The host of a rank, and its number among the tasks of that host.
 struct Slot {
   int host = 0;
   int local_index = 0;
@@ -90,7 +90,7 @@ std::vector<int> find_counts(const VariableReader& variables, size_t hosts, int 
     throw InvalidArgumentError(str("Slurm: ", name, ": ", quoted(*text), " is for ", counts.size(),
                                    " hosts, the nodelist has ", hosts));
   }
-  // As many on each as evenly goes, as srun does it.
+  // The tasks are divided evenly over the hosts, rounded up, as srun does it.
   const int even = (tasks + static_cast<int>(hosts) - 1) / static_cast<int>(hosts);
   return std::vector<int>(hosts, even);
 }
@@ -109,7 +109,8 @@ Layout find_layout(const VariableReader& variables, int tasks, const std::option
   return layout;
 }
 
-// Of each rank, in order. Hosts have places for them all, and perhaps many more.
+// The slot of each rank, in the order of ranks. The hosts have enough slots for all ranks, and
+// perhaps many more.
 std::vector<Slot> place_ranks(const Layout& layout, int tasks) {
   std::vector<Slot> slots;
   const int hosts = static_cast<int>(layout.hosts.size());
@@ -140,13 +141,13 @@ void check_slot(const Slot& slot, int rank, const VariableReader& variables) {
                                     "; start the step with srun --distribution=block"));
 }
 
-// A job's or step's, of up to 32 bits; 0 where it has none, as the batch script's step.
+// The number of a job or a step, of up to 32 bits; 0 if it has none, as the batch script's step.
 int64_t number_or_zero(const VariableReader& variables, const std::string& name) {
   return internal::parse_number<int64_t>(variables.find(name).value_or("")).value_or(0);
 }
 
-// The same on all tasks. mpirun starts those of other hosts by a step of its own, so with a rank of its
-// the step does not count.
+// The first port, which is the same on all tasks. mpirun starts the tasks of other hosts by a step
+// of its own, so that the step does not count if mpirun has given the rank.
 int find_port_base(const VariableReader& variables, bool of_slurm) {
   if (const auto base = variables.find_number("COHORT_PORT_BASE", 1)) return *base;
   const auto job = static_cast<uint32_t>(number_or_zero(variables, "SLURM_JOB_ID"));

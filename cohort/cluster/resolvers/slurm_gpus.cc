@@ -106,7 +106,7 @@ GpuShare share_gpus(const GpuRequest& request, const VariableReader& variables) 
     throw FailedPreconditionError(str("Slurm: ", request.tasks_on_host, " tasks of a host ask for ",
                                       per_task, " GPUs each; the host has ", on_host));
   }
-  // Fewer GPUs than tasks, and nobody said who gets them: all see them.
+  // There are fewer GPUs than tasks, and nobody said which task gets them: all tasks see them.
   const bool asked = request.per_task || bound;
   if (devices.empty() || (per_task == 0 && !asked)) return {};
   const auto first = devices.begin() + request.local_index * per_task;

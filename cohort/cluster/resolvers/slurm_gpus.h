@@ -1,4 +1,4 @@
-// Which of a host's GPUs belong to one of the tasks on it.
+// Finds which of a host's GPUs belong to one of the tasks on it.
 #pragma once
 
 #include <optional>

@@ -17,7 +17,7 @@
 namespace cohort::distribute::cluster_resolver {
 
 struct TFConfigClusterResolverOptions {
-  // Each wins over what TF_CONFIG says, each on its own.
+  // Each of these replaces what TF_CONFIG says.
   std::optional<std::string> task_type = std::nullopt;
   std::optional<int> task_id = std::nullopt;
   std::optional<std::string> rpc_layer = std::nullopt;

@@ -1,5 +1,6 @@
-// The tasks that torchrun (python -m torch.distributed.run) starts. It says who is which of how many
-// and where the first runs, but no other's address: tasks register theirs at a rendezvous.
+// The tasks that torchrun (python -m torch.distributed.run) starts. torchrun tells a task its
+// number, the number of tasks, and where the first one runs, but no other task's address: tasks
+// register theirs at a rendezvous.
 //
 //   torchrun --nnodes 2 --nproc_per_node 2 --no_python ./train
 //
@@ -16,9 +17,9 @@
 namespace cohort::distribute::cluster_resolver {
 
 struct TorchrunClusterResolverOptions {
-  // Where the task of rank 0 offers the coordination service, on the host MASTER_ADDR. Nothing:
-  // COHORT_RENDEZVOUS_PORT of the environment, else the port after MASTER_PORT. Never MASTER_PORT:
-  // torchrun's own agent listens there.
+  // The port at which the task of rank 0 offers the coordination service, on the host MASTER_ADDR.
+  // nullopt: COHORT_RENDEZVOUS_PORT of the environment, else the port after MASTER_PORT. It cannot
+  // be MASTER_PORT itself, where torchrun's own agent listens.
   std::optional<int> rendezvous_port = std::nullopt;
   std::string rpc_layer = "grpc";
   // The environment; nothing: the process's.

@@ -15,14 +15,17 @@
 
 namespace cohort::distribute::cluster_resolver {
 
-// Which task this is, and all else but the spec, is the first resolver's word, unless it is set here.
+// Joins the specs of several resolvers. Everything else, such as which task this is, comes from the
+// first resolver, unless it is set here.
 class COHORT_API UnionResolver final : public ClusterResolver {
  public:
   // Errors: InvalidArgument (none, or an empty pointer).
   explicit UnionResolver(std::vector<std::shared_ptr<const ClusterResolver>> resolvers);
 
-  // A job that several have: without holes in any, one's tasks follow the other's; else indices stay.
-  // Errors: those of the resolvers; InvalidArgument (two have a task of one index, where they stay).
+  // Several resolvers may have the same job. If no resolver has holes in its indices, the tasks of
+  // one follow those of another; otherwise indices stay.
+  // Errors: those of the resolvers; InvalidArgument (two have a task of one index, where they
+  // stay).
   train::ClusterSpec cluster_spec() const override;
   using ClusterResolver::master;
   std::string master() const override;

@@ -20,8 +20,8 @@ namespace cohort::internal::rpc {
 struct CallOptions {
   std::chrono::nanoseconds timeout;          // for all of the call; no call is without
   size_t max_reply_bytes = size_t{1} << 20;  // of bulk
-  // Until the timeout, waits for a peer that cannot be reached (yet) instead of failing at once. A
-  // peer that is lost after the call was sent fails it all the same.
+  // The call waits, until its timeout, for a peer that cannot be reached (yet) instead of failing
+  // at once. It fails all the same if the peer is lost after the call was sent.
   bool wait_for_peer = false;
   // May take the short way to a peer on this host, once there is one (same_host/host_channel.h).
   bool same_host = false;

@@ -1,5 +1,5 @@
-// Errors of a ClusterCoordinator that programs tell from others of their code. They arrive as what they are in
-// other tasks, too.
+// Errors of a ClusterCoordinator that programs can tell from other errors of their code. They
+// arrive with the same class in other tasks, too.
 //
 //   } catch (const tf::distribute::coordinator::PSUnavailableError& lost) {
 //     return kStartAgain;   // from the last checkpoint, which lost.what() names
@@ -16,19 +16,21 @@
 
 namespace cohort::distribute::coordinator {
 
-// A ps task is lost, and the variables that it had: the program is to start again from its last checkpoint. Lost
-// workers are an UnavailableError that is none of these.
+// A ps task is lost, with its variables: the program should start again from its last checkpoint.
+// The loss of a worker is an UnavailableError that is none of these.
 class COHORT_API PSUnavailableError : public UnavailableError {
  public:
   explicit PSUnavailableError(const std::string& message, std::string task = "")
       : UnavailableError(message, std::move(task)) {}
 };
 
-// What a closure takes could not be made: the dataset or the value of its worker, by the function that
-// create_per_worker_dataset or create_per_worker_value was given. The closure's own function has not run.
+// An input of a closure could not be made: the worker's dataset or value, by the function that was
+// given to create_per_worker_dataset or create_per_worker_value. The closure's own function has not
+// run.
 //
-// It is an error of that function's class besides, so that whoever catches NotFoundError of a missing file, or Error,
-// catches it as well; where both are caught, this one is to stand first.
+// It also has the class of that function's error, so that code which catches NotFoundError for a
+// missing file, or Error, catches it as well. A program that catches both must catch this one
+// first.
 class COHORT_API ClosureInputError {
  public:
   virtual ~ClosureInputError() = default;

@@ -10,7 +10,8 @@
 namespace cohort::internal::rpc {
 namespace {
 
-// Of services and methods; what a stranger sends may be longer.
+// The greatest length of a service's or method's name. A name in a stranger's request may be
+// longer.
 constexpr size_t kMostNameBytes = 64;
 
 bool is_name(std::string_view name) {

@@ -1,5 +1,6 @@
-// The services of one server: finds the method of a call, refuses what may not be, hands the rest
-// over. It knows neither sockets nor gRPC; a transport brings bytes and takes bytes.
+// The services of one server. It finds the method of a call, refuses calls that are not allowed,
+// and hands the others over. It knows neither sockets nor gRPC; a transport brings bytes and takes
+// bytes.
 //
 //   Dispatcher dispatcher({.self = {"ps", 0}, .role_of = role_of});
 //   dispatcher.add(std::make_shared<Clock>());
@@ -31,10 +32,11 @@ struct DispatcherOptions {
   TaskId self;
   // The role of a task; nothing for one that has no business here.
   std::function<std::optional<Role>(const TaskId& task)> role_of;
-  // Bulk of all requests that are being received or answered. More is ResourceExhausted.
+  // The most bulk bytes of all requests that are being received or answered. More is
+  // ResourceExhausted.
   size_t max_bulk_bytes = size_t{8} << 30;
-  // Control bytes, and what else stands before the bulk, of the same requests. Counted apart: full
-  // of tensors, a server still hears heartbeats.
+  // The most control bytes, and other bytes before the bulk, of the same requests. They are counted
+  // apart, so that a server that is full of tensors still hears heartbeats.
   size_t max_header_bytes = size_t{1} << 30;
   // Each task of a cluster keeps two calls with the one that coordinates it, all the time.
   size_t max_calls = 10'000;

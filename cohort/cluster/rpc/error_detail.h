@@ -1,4 +1,4 @@
-// What an error says to programs beside its text, and how errors travel between tasks: class, text,
+// What an error tells programs beside its text, and how errors travel between tasks: class, text,
 // task and detail arrive as they were thrown.
 //
 //   } catch (const cohort::UnavailableError& error) {
@@ -49,9 +49,9 @@ inline constexpr size_t kMostErrorNameBytes = 256;
 // `error` as bytes (rpc.Error of membership.proto), at most 6 KiB: what is longer is cut, and the
 // text says so.
 std::string encode_error(const std::exception_ptr& error);
-// The error again. Any bytes make one: where they are no error's, or of a code that is none, an
-// Unknown that says so. Fields that a later version adds are passed over. Texts are shown as
-// printable() does.
+// Makes the error again from its bytes. Any bytes make an error: if they are not those of an error,
+// or of a code that does not exist, an Unknown that says so. Fields that a later version adds are
+// passed over. Texts are shown as printable() does.
 std::exception_ptr decode_error(std::string_view bytes);
 
 }  // namespace internal::rpc

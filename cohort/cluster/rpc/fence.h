@@ -1,4 +1,4 @@
-// Keeps callers of another time out: those of an earlier generation of the cluster, and earlier
+// Keeps outdated callers out: those of an earlier generation of the cluster, and earlier
 // incarnations of a task. Membership implements it.
 #pragma once
 

@@ -28,10 +28,11 @@ namespace cohort::internal::rpc {
 inline constexpr size_t kMaxPieceBytes = size_t{1} << 20;
 // No method may allow more than this for its control bytes.
 inline constexpr size_t kMaxHeaderBytes = size_t{1} << 19;
-// Of a message. Each needs memory of its own, also one without bytes.
+// The greatest number of bulks in a message. Each needs memory of its own, also one without bytes.
 inline constexpr size_t kMaxBulks = 4096;
 
-// What a caller says of itself, with each request. Its task must be the one that its channel proves.
+// What a caller says of itself, with each request. The task must be the one that the caller's
+// channel proves.
 struct Claim {
   TaskId task;
   uint64_t incarnation = 0;
@@ -64,7 +65,7 @@ class MessageWriter {
   // The current piece, as slices; none where all have been sent.
   const std::vector<Bytes>& piece() const { return piece_; }
   bool is_last() const { return next_ == parts_.size(); }
-  // Of all pieces, sent or not.
+  // The number of bytes of all pieces, sent or not.
   size_t total_bytes() const;
   void advance();
 
@@ -87,19 +88,19 @@ class MessageWriter {
 // header as its bytes arrive, once its size is. Thread safety: none.
 class MessageReader {
  public:
-  // Before anything of the header is known but its size.
+  // The limits that apply while only the size of the header is known.
   struct HeaderLimits {
     size_t bytes = kMaxHeaderBytes;
     size_t num_bulks = kMaxBulks;
-    // Told the size of the header, if that is within `bytes`, before memory is taken; what it throws
-    // refuses the message.
+    // Called with the size of the header, if that is within `bytes`, before memory is taken. If it
+    // throws, the message is refused.
     std::function<void(size_t bytes)> reserve = nullptr;
   };
   struct Limits {
     size_t control_bytes = kMaxHeaderBytes;
     size_t bulk_bytes = 0;
   };
-  // Called with the header, before memory is taken for bulk; what it throws refuses the message.
+  // Called with the header, before memory is taken for bulk. If it throws, the message is refused.
   using Admit = std::function<Limits(const Header& header)>;
 
   // `what` begins the texts of errors.
@@ -109,11 +110,13 @@ class MessageReader {
   // Errors: what `admit` throws; DataLoss (no message: also where bytes follow its end);
   // ResourceExhausted (above the limits). After an error the reader is of no use.
   void append(std::string_view bytes);
-  // Where the next bytes go, so that they can be received there; empty where they must come by append().
+  // Memory into which the next bytes can be received directly; empty if they must be passed to
+  // append().
   std::span<char> room() {
     return stage_ == Stage::kBulk ? std::span(to_, left_) : std::span<char>();
   }
-  // So many bytes have been written to room(). Errors: as append.
+  // Tells the reader that `bytes` bytes have been written to room().
+  // Errors: as append.
   void filled(size_t bytes);
   bool complete() const { return stage_ == Stage::kComplete; }
   // Errors: DataLoss (more should have come).

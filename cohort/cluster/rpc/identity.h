@@ -1,5 +1,5 @@
-// Who this process's calls come from. It changes while channels are open: a task learns the
-// cluster's generation when it registers.
+// The identity of this process, which its calls carry. It changes while channels are open: a task
+// learns the cluster's generation when it registers.
 #pragma once
 
 #include <atomic>

@@ -22,7 +22,7 @@ namespace {
 // Descriptors that connections leave to the rest of the process.
 constexpr int kHeadroom = 16;
 constexpr int kRetryMilliseconds = 100;
-// Between two looks at whether to stop.
+// The most connections that are accepted before the listener looks whether it is to stop.
 constexpr int kMostAtOnce = 64;
 
 UniqueFd open_reserve() { return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
@@ -114,7 +114,8 @@ void Listener::accept_some() {
   }
 }
 
-// Without a free descriptor a connection can be neither accepted nor refused.
+// Gives up the reserved descriptor for a moment: without a free one, a connection can be neither
+// accepted nor refused.
 void Listener::make_room() {
   reserve_.reset();
   UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));

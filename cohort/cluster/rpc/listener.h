@@ -58,7 +58,8 @@ class Listener {
   size_t accepted() const { return accepted_.load(std::memory_order_relaxed); }
   // Closed at once: above max_connections, or too few descriptors left.
   size_t refused() const { return refused_.load(std::memory_order_relaxed); }
-  // Whose connections were taken and have brought no call, as far as whoever takes them says so.
+  // The peers whose connections were taken and have brought no call yet, as far as the code that
+  // takes them says so.
   NewPeers& new_peers() { return new_peers_; }
 
  private:
@@ -76,8 +77,8 @@ class Listener {
   int port_ = 0;
   bool is_loopback_ = false;
   std::function<void(UniqueFd)> take_;
-  // Descriptor and socket number of connections that were open when last looked at: whoever took
-  // them closes them without a word.
+  // The descriptors and socket numbers of connections that were open at the last look. The code
+  // that took them closes them without telling the listener.
   std::vector<std::pair<int, uint64_t>> open_;
   NewPeers new_peers_;
   std::atomic<size_t> accepted_{0};

@@ -21,14 +21,15 @@ struct SocketAddress {
   int port = 0;
   bool is_loopback = false;
 };
-// Where `socket` listens. Errors: InvalidArgument (it is no listening socket).
+// The address at which `socket` listens.
+// Errors: InvalidArgument (it is no listening socket).
 SocketAddress listening_address(int socket);
 
 // The address at the other end of a connection: "10.0.0.7:41234"; empty if it is gone already.
 std::string peer_address(int connection);
 
-// Who listens at `port`, as far as this process may see: "process 4711 (nginx)". Empty where it
-// cannot tell.
+// Describes the process that listens at `port`, as far as this process may see it: "process 4711
+// (nginx)". Empty if it cannot tell.
 std::string port_owner(int port);
 
 // The address of this host that packets to `address` ("host:port") leave from: what tasks on other

@@ -1,4 +1,4 @@
-// What a call carries: encoded fields, and bulk bytes that are never copied into them.
+// The content of a call: encoded fields, and bulk bytes that are never copied into them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The peers that have connected to a server and have made no call yet: one of them is refused when
-// a handshake fails, and the report of that failure does not say of which connection it is.
+// The peers that have connected to a server and have made no call yet. When a handshake fails, it
+// is that of one of them; the report of the failure does not say which.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@ class NewPeers {
  public:
   // `connection` has been accepted from "host:port", and belongs to somebody else from then on.
   void add(int connection, const std::string& address);
-  // Somebody at that address has made a call: "ipv4:127.0.0.1:41234", of which the port counts.
+  // Notes that the peer at this address has made a call: "ipv4:127.0.0.1:41234", of which only the
+  // port counts.
   void has_called(std::string_view address);
   // The addresses of those whose connections are open, the latest first.
   std::vector<std::string> waiting();

@@ -1,4 +1,4 @@
-// What is said of connections that a server refuses: a few lines in the log, and a counter.
+// Reports connections that a server refuses: a few lines in the log, and a counter.
 #pragma once
 
 #include <string>

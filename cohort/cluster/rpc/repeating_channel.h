@@ -1,5 +1,5 @@
-// Repeats calls that came too early: the peer has not heard yet of the group in which the caller is,
-// and has asked for the news.
+// Repeats calls that came too early: the peer has not yet heard of the group in which the caller
+// is, and has asked for the news.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@ namespace cohort::internal::rpc {
 // The phase of an UnavailableError by which a task refuses such a call, before it does anything.
 inline constexpr const char* kBehind = "behind";
 
-// `channel`, but a call that is refused in this way starts again, after 10 ms at first and 200 ms at
-// most, until its timeout; then that refusal is its error. `clock` is asked for where it is needed, and
-// not after close().
+// Wraps `channel`. A call that is refused in this way starts again, after 10 ms at first and 200 ms
+// at most, until its timeout; then the refusal is its error. `clock` is called only where it is
+// needed, and not after close().
 std::shared_ptr<Channel> repeat_early_calls(std::shared_ptr<Channel> channel,
                                             std::function<Clock&()> clock);
 

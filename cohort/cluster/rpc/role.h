@@ -1,4 +1,5 @@
-// Who may call what. Every method names the roles that may call it; a channel proves its caller's.
+// The roles of callers. Every method names the roles that may call it; a channel proves its
+// caller's role.
 #pragma once
 
 #include <cstdint>

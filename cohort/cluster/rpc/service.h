@@ -26,7 +26,7 @@
 
 namespace cohort::internal::rpc {
 
-// Who calls: what its channel has proved (task, role) and what it says of itself.
+// The caller of a method: task and role, which its channel has proved, and what it says of itself.
 struct Caller {
   TaskId task;
   Role role = Role::kWorker;
@@ -44,28 +44,29 @@ class Call {
 
   virtual const Caller& caller() const = 0;
   virtual const Message& request() const = 0;
-  // Whether the thread that hands the call over is there for this caller alone: a service may answer on it
-  // what takes a moment, and would take longer on another thread.
+  // Whether the thread that hands the call over serves this caller alone. A service may give an
+  // answer on it that takes only a moment, and would take longer on another thread.
   virtual bool on_own_thread() const { return false; }
   // When the caller stops waiting.
   virtual std::chrono::steady_clock::time_point deadline() const = 0;
 
   virtual void reply(Message message) = 0;
   virtual void fail(std::exception_ptr error) = 0;
-  // `cancelled` is called at most once, if the caller goes away before the answer: when it is killed,
-  // within milliseconds, so a call that is kept unanswered watches its caller. Not after the answer,
-  // but it may still be running when reply returns on another thread.
+  // Calls `cancelled`, at most once, if the caller goes away before the answer. If the caller is
+  // killed this happens within milliseconds, so that a call that is kept unanswered watches its
+  // caller. It is not called after the answer, but may still be running when reply returns on
+  // another thread.
   virtual void on_cancel(std::function<void()> cancelled) = 0;
 };
 
 struct MethodSpec {
   std::string_view name;
   Roles callers;
-  // What a request may hold besides its fields; more is ResourceExhausted before it is read.
+  // The most bulk bytes of a request. More is ResourceExhausted before it is read.
   size_t max_bulk_bytes = 0;
   // Whether a caller of another generation than the cluster's is refused (Aborted).
   bool fenced = true;
-  // What its fields may take; at most frame.h's kMaxHeaderBytes.
+  // The most bytes of a request's fields; at most frame.h's kMaxHeaderBytes.
   size_t max_control_bytes = size_t{64} << 10;
 };
 

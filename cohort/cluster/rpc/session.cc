@@ -78,7 +78,8 @@ void Session::refuse(std::string_view method, const std::exception_ptr& error) n
 }
 
 MessageReader::HeaderLimits Session::header_limits() {
-  // Who calls: a job's name, which no task has longer, and five numbers.
+  // The most bytes of a caller's claim: the name of its job, and five numbers. No task's job has a
+  // longer name.
   constexpr size_t kClaimBytes = 1024;
   constexpr size_t kMostVarintBytes = 10;
   const MethodSpec& spec = entry_->spec;

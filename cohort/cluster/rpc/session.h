@@ -27,7 +27,7 @@ struct Peer {
   bool own_thread = false;  // that receives its calls, and nobody else's
 };
 
-// What the sessions of a dispatcher hold together. A service may keep a call longer than the
+// The counts that the sessions of a dispatcher share. A service may keep a call longer than the
 // dispatcher lives.
 struct Load {
   std::atomic<size_t> bulk_bytes{0};
@@ -83,10 +83,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void refuse(std::string_view method, const std::exception_ptr& error) noexcept;
 
   void append(std::string_view bytes) noexcept;
-  // As MessageReader's, for transports that can receive there.
+  // The memory into which a transport can receive the next bytes directly, as MessageReader::room.
   std::span<char> room() noexcept { return reader_ ? reader_->room() : std::span<char>(); }
   void filled(size_t bytes) noexcept;
-  // False once the request is refused: what follows of it is of no interest.
+  // False once the request is refused: the rest of it is of no interest then.
   bool wants_more() const { return reader_.has_value(); }
   // The caller sends no more.
   void end_of_request() noexcept;

@@ -1,4 +1,4 @@
-// What a message says of a tensor before its bytes: the type of its elements and its shape. The
+// Describes a tensor in a message before its bytes: the type of its elements and its shape. The
 // bytes themselves travel as bulk, row-major, little endian.
 //
 //   const TensorHeader header = decode_tensor_header(field, "argument 0 of 'step'");

@@ -1,4 +1,5 @@
-// Text that came from another task: what of it may be a name, and how it is shown to a person.
+// Text from another task: checks whether it may be a name, and makes it fit to be shown to a
+// person.
 #pragma once
 
 #include <cstddef>

@@ -8,13 +8,14 @@
 namespace cohort::internal::rpc {
 
 struct TransportSettings {
-  // A silent peer is asked for a sign of life after this time, and given up after the other. A
-  // stopped process still accepts connections, so only this finds it.
+  // A silent peer is asked for a sign of life after keepalive_time, and given up when
+  // keepalive_timeout has passed as well. Only this finds a stopped process, which still accepts
+  // connections.
   std::chrono::milliseconds keepalive_time{10'000};
   std::chrono::milliseconds keepalive_timeout{10'000};
-  // For a new connection to prove who it is.
+  // How long a new connection may take to prove who it is.
   std::chrono::milliseconds handshake_timeout{5'000};
-  // Without any call, a connection is closed; the next call makes it again.
+  // A connection is closed when it has had no call for this long; the next call opens it again.
   std::chrono::minutes max_idle{10};
   // How soon renewed certificates are noticed, for new connections; a second at least.
   std::chrono::seconds certificate_refresh{10};
@@ -22,12 +23,12 @@ struct TransportSettings {
   size_t max_calls_per_connection = 1024;
 };
 
-// After which a peer that was to be heard is given up.
+// How long a peer may be silent before it is given up.
 inline std::chrono::milliseconds longest_silence(const TransportSettings& settings) {
   return settings.keepalive_time + settings.keepalive_timeout;
 }
 
-// What tests of faults use: a stopped peer is found within two seconds.
+// The settings of tests of faults: a stopped peer is found within two seconds.
 inline TransportSettings quick_settings() {
   using std::chrono::milliseconds;
   return {.keepalive_time = milliseconds(1000),

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cohort/cluster/same_host/caller_connection.h"
-#include "cohort/cluster/same_host/knock.h"
+#include "cohort/cluster/same_host/handshake.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/unix_socket.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kKnockTimeout{10};
+constexpr std::chrono::seconds kHandshakeTimeout{10};
 // The pause before the next attempt: after one that failed, and after the answer that there is no
 // short way, or no room for one more, which a peer that is started again at the same address may
 // give otherwise.
@@ -79,28 +79,28 @@ class HostChannel final : public Channel {
     const TransportSettings settings;
     std::mutex mutex;  // guards what follows
     std::shared_ptr<CallerConnection> connection;
-    bool knocking = false;
-    steady_clock::time_point next_knock = {};
+    bool asking = false;
+    steady_clock::time_point next_handshake = {};
     bool closed = false;
   };
 
   static void ask(const std::shared_ptr<State>& state) {
-    state->channel->start(kKnock, knock(), {.timeout = kKnockTimeout},
+    state->channel->start(kHandshake, handshake(), {.timeout = kHandshakeTimeout},
                           [state](const CallResult& answer) {
                             std::shared_ptr<CallerConnection> connection;
                             std::chrono::milliseconds pause = kPause;
                             try {
                               if (answer.error) std::rethrow_exception(answer.error);
-                              const Door door = decode_door(answer.reply);
-                              if (door.name.empty()) pause = kLongPause;
-                              connection = connect(state, door);
+                              const HandshakeAnswer offer = decode_handshake(answer.reply);
+                              if (offer.name.empty()) pause = kLongPause;
+                              connection = connect(state, offer);
                             } catch (const std::exception&) {  // calls go on over the channel
                             }
                             arrive(state, std::move(connection), pause);
                           });
   }
 
-  // The connection, if these calls may take it and there is one; if there is none yet, it knocks.
+  // The connection, if these calls may take it and there is one; if there is none yet, it asks.
   std::shared_ptr<CallerConnection> short_way(const CallOptions& options) const {
     if (!options.same_host) return nullptr;
     std::shared_ptr<CallerConnection> refused;  // ends without the lock
@@ -110,29 +110,29 @@ class HostChannel final : public Channel {
         if (state_->connection->is_accepted()) return state_->connection;
         if (!state_->connection->has_ended()) return nullptr;
         refused = std::exchange(state_->connection, nullptr);
-        state_->next_knock = steady_clock::now() + kLongPause;
+        state_->next_handshake = steady_clock::now() + kLongPause;
       }
-      if (state_->knocking || state_->closed || steady_clock::now() < state_->next_knock) {
+      if (state_->asking || state_->closed || steady_clock::now() < state_->next_handshake) {
         return nullptr;
       }
-      state_->knocking = true;
+      state_->asking = true;
     }
     ask(state_);
     return nullptr;
   }
 
   static std::shared_ptr<CallerConnection> connect(const std::shared_ptr<State>& state,
-                                                   const Door& door) {
-    if (door.name.empty()) return nullptr;
+                                                   const HandshakeAnswer& offer) {
+    if (offer.name.empty()) return nullptr;
     UniqueFd socket = unix_socket();
-    if (connect_to_name(socket, door.name) != Connected::kYes) return nullptr;
+    if (connect_to_name(socket, offer.name) != Connected::kYes) return nullptr;
     if (!is_of_same_user(socket.get())) return nullptr;
-    return CallerConnection::start(std::move(socket), door.ticket,
+    return CallerConnection::start(std::move(socket), offer.ticket,
                                    {.peer = state->channel->peer(),
                                     .address = state->channel->address(),
                                     .self = state->self,
                                     .settings = state->settings,
-                                    .each_has_a_core = door.each_has_a_core});
+                                    .each_has_a_core = offer.each_has_a_core});
   }
 
   static void arrive(const std::shared_ptr<State>& state,
@@ -140,8 +140,8 @@ class HostChannel final : public Channel {
                      std::chrono::milliseconds pause) {
     {
       const std::lock_guard lock(state->mutex);
-      state->knocking = false;
-      state->next_knock = steady_clock::now() + pause;
+      state->asking = false;
+      state->next_handshake = steady_clock::now() + pause;
       if (!state->closed) state->connection.swap(connection);
     }
     if (connection) connection->close();  // the channel was closed meanwhile
@@ -152,7 +152,7 @@ class HostChannel final : public Channel {
     const std::lock_guard lock(state.mutex);
     if (state.connection != connection) return;
     state.connection = nullptr;
-    state.next_knock = steady_clock::now() + kPause;
+    state.next_handshake = steady_clock::now() + kPause;
   }
 
   const std::shared_ptr<State> state_;

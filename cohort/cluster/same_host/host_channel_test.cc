@@ -264,10 +264,10 @@ TEST_F(HostChannelTest, WithoutATicketNobodyGetsIn) {
 }
 
 TEST_F(HostChannelTest, ATicketCountsOnce) {
-  const Door door = decode_door(server_.channel()->call(kKnock, knock(), {.timeout = seconds(20)}));
-  ASSERT_EQ(door.name, host_.socket_name());
-  const std::string hello = control_piece(PieceKind::kHello, 0, door.ticket);
-  const UniqueFd first = connected_to(door.name);
+  const HandshakeAnswer offer = decode_handshake(server_.channel()->call(kHandshake, handshake(), {.timeout = seconds(20)}));
+  ASSERT_EQ(offer.name, host_.socket_name());
+  const std::string hello = control_piece(PieceKind::kHello, 0, offer.ticket);
+  const UniqueFd first = connected_to(offer.name);
   const std::string ping = hello + control_piece(PieceKind::kPing, 0);
   ASSERT_GT(::send(first.get(), ping.data(), ping.size(), MSG_NOSIGNAL), 0);
   pollfd watched{first.get(), POLLIN, 0};
@@ -276,7 +276,7 @@ TEST_F(HostChannelTest, ATicketCountsOnce) {
   ASSERT_EQ(::recv(first.get(), answer.data(), answer.size(), 0),
             static_cast<ssize_t>(kPieceHeadBytes));
   EXPECT_EQ(decode_piece_head(answer).kind, PieceKind::kPong);
-  const UniqueFd second = connected_to(door.name);
+  const UniqueFd second = connected_to(offer.name);
   ASSERT_GT(::send(second.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 0);
   EXPECT_TRUE(is_closed(second));
 }
@@ -284,36 +284,36 @@ TEST_F(HostChannelTest, ATicketCountsOnce) {
 TEST(HostChannel, TasksOfOneProcessAndOtherHostsGoTheLongWay) {
   TestServer server;
   HostServer host(server.dispatcher, {.settings = quick_settings()});
-  const Door door = decode_door(server.channel()->call(kKnock, knock(), {.timeout = seconds(20)}));
-  EXPECT_EQ(door.name, "");
-  EXPECT_EQ(door.ticket, "");
+  const HandshakeAnswer offer = decode_handshake(server.channel()->call(kHandshake, handshake(), {.timeout = seconds(20)}));
+  EXPECT_EQ(offer.name, "");
+  EXPECT_EQ(offer.ticket, "");
 }
 
-TEST(HostChannel, WhoKnocksLearnsWhetherBothCanHaveCores) {
+TEST(HostChannel, TheCallerLearnsWhetherBothCanHaveCores) {
   TestServer server;
   HostServer host(server.dispatcher, {.settings = quick_settings(), .same_process = true});
   const auto answer = [&](const Message& question) {
-    return decode_door(server.channel()->call(kKnock, question, {.timeout = seconds(20)}));
+    return decode_handshake(server.channel()->call(kHandshake, question, {.timeout = seconds(20)}));
   };
   const cpu_set_t own = own_cores();
-  EXPECT_EQ(answer(knock()).each_has_a_core, CPU_COUNT(&own) > 1);
+  EXPECT_EQ(answer(handshake()).each_has_a_core, CPU_COUNT(&own) > 1);
   WireWriter without_cores;
   without_cores.bytes(1, host_identity()).varint(2, static_cast<uint64_t>(::getpid()));
-  const Door door = answer({.control = without_cores.str()});
-  EXPECT_EQ(door.name, host.socket_name());
-  EXPECT_FALSE(door.each_has_a_core);
+  const HandshakeAnswer offer = answer({.control = without_cores.str()});
+  EXPECT_EQ(offer.name, host.socket_name());
+  EXPECT_FALSE(offer.each_has_a_core);
 }
 
-// Answers knocks with a door of the test's.
+// Answers handshakes with an answer of the test's.
 class DoorChannel final : public Channel {
  public:
-  DoorChannel(std::shared_ptr<CountingChannel> channel, std::string door)
-      : channel_(std::move(channel)), door_(std::move(door)) {}
+  DoorChannel(std::shared_ptr<CountingChannel> channel, std::string offer)
+      : channel_(std::move(channel)), door_(std::move(offer)) {}
   const TaskId& peer() const override { return channel_->peer(); }
   const std::string& address() const override { return channel_->address(); }
   void start(std::string_view method, Message request, const CallOptions& options,
              std::function<void(CallResult)> done) override {
-    if (method != kKnock) {
+    if (method != kHandshake) {
       return channel_->start(method, std::move(request), options, std::move(done));
     }
     WireWriter answer;
@@ -330,11 +330,11 @@ class DoorChannel final : public Channel {
 // The system connects who calls to a socket that nobody accepts at.
 TEST(HostChannel, CallsGoTheLongWayUntilTheServerHasAcceptedTheConnection) {
   TestServer server;
-  const std::string door = "cohort-test-" + random_hex(8);
-  const UniqueFd listening = listen_at_name(door);
+  const std::string offer = "cohort-test-" + random_hex(8);
+  const UniqueFd listening = listen_at_name(offer);
   const auto long_way = std::make_shared<CountingChannel>(server.channel());
   const auto channel =
-      prefer_same_host(std::make_shared<DoorChannel>(long_way, door),
+      prefer_same_host(std::make_shared<DoorChannel>(long_way, offer),
                        std::make_shared<Identity>(TaskId{"worker", 0}, 42), quick_settings());
   for (int i = 1; i <= 20; ++i) {
     EXPECT_EQ(channel->call("echo/echo", {.control = "hello"}, kShortWay).control, "hello");
@@ -369,7 +369,7 @@ TEST(HostChannel, CallsToAServerThatHasNoRoomGoTheLongWay) {
   for (int i = 0; i < 500; ++i) {
     ASSERT_EQ(channel->call("echo/echo", {.control = "hello"}, kShortWay).control, "hello");
   }
-  EXPECT_EQ(long_way->calls, 501) << "it has knocked once";
+  EXPECT_EQ(long_way->calls, 501) << "it has asked once";
 }
 
 // Takes the socket.

@@ -26,11 +26,11 @@ HostServer::HostServer(Dispatcher& dispatcher, const HostServerOptions& options)
     : dispatcher_(dispatcher),
       options_(options),
       name_("cohort-" + random_hex(16)),
-      doorman_(std::make_shared<Doorman>(
-          Doorman::Options{.socket_name = name_, .same_process = options.same_process})),
+      handshakes_(std::make_shared<HandshakeService>(
+          HandshakeService::Options{.socket_name = name_, .same_process = options.same_process})),
       socket_(listen_at_name(name_)),
       stop_event_(make_event_fd()) {
-  dispatcher_.add(doorman_);
+  dispatcher_.add(handshakes_);
   thread_ = start_thread("for callers of this host", [this] { accept(); });
 }
 
@@ -67,7 +67,7 @@ void HostServer::take(UniqueFd connection) {
   }
   connections_.push_back(ServerConnection::start(
       std::move(connection), dispatcher_,
-      {.admit = [doorman = doorman_](const std::string& ticket) { return doorman->admit(ticket); },
+      {.admit = [handshakes = handshakes_](const std::string& ticket) { return handshakes->admit(ticket); },
        .handshake_timeout = options_.settings.handshake_timeout,
        .stall_timeout = longest_silence(options_.settings)}));
 }

@@ -9,7 +9,7 @@
 
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/rpc/transport_settings.h"
-#include "cohort/cluster/same_host/knock.h"
+#include "cohort/cluster/same_host/handshake.h"
 #include "cohort/cluster/same_host/server_connection.h"
 #include "cohort/core/host/unique_fd.h"
 
@@ -17,7 +17,7 @@ namespace cohort::internal::rpc {
 
 struct HostServerOptions {
   TransportSettings settings = {};
-  bool same_process = false;      // see Doorman
+  bool same_process = false;      // see HandshakeService
   size_t most_connections = 256;  // each has a thread; more tasks than that call over gRPC
 };
 
@@ -41,7 +41,7 @@ class HostServer {
   Dispatcher& dispatcher_;
   const HostServerOptions options_;
   const std::string name_;
-  const std::shared_ptr<Doorman> doorman_;
+  const std::shared_ptr<HandshakeService> handshakes_;
   const UniqueFd socket_;
   const UniqueFd stop_event_;
   std::mutex stopping_;  // held while it stops: whoever stops it, too, waits for the end

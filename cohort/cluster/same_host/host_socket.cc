@@ -24,13 +24,14 @@ constexpr std::chrono::milliseconds kTick{100};
 constexpr size_t kBufferBytes = size_t{256} << 10;
 // Less is as quick through the buffer.
 constexpr size_t kLeastInPlace = size_t{32} << 10;
-// What the thread sends, at most, before others may add to the queue, and receives before it sends.
+// The thread sends this often, at most, before others may add to the queue, and receives this often
+// before it sends.
 constexpr int kMostAtOnce = 16;
 constexpr size_t kMostSlices = 64;
 // A step's values; beyond, caches do not hold them.
 constexpr int kSendBufferBytes = 2 << 20;
-// What waits to be sent when nothing more is received, with Limits::receives_when_read. One message
-// may be larger.
+// Nothing more is received while this much waits to be sent, with Limits::receives_when_read. One
+// message may be larger.
 constexpr size_t kMuchQueuedMessages = 1024;
 constexpr size_t kMuchQueuedBytes = size_t{1} << 30;
 
@@ -65,7 +66,7 @@ void HostSocket::start(Events events) {
     listen();
   }
   try {
-    // The thread keeps what it uses.
+    // The thread keeps this object, which it uses, alive.
     thread_ = start_thread("for a connection", [self = shared_from_this()] { self->run(); });
   } catch (const ResourceExhaustedError&) {
     events_ = {};
@@ -191,7 +192,7 @@ void HostSocket::receive_on_thread(uint32_t happened) {
     if (!receive() && !(came && events_.expects_more() && look())) break;
     came = true;
   }
-  // recv() would tell of the end, but what is still there has nobody to answer to.
+  // recv() would report the end, but the requests that are still there have nobody to answer to.
   if (much_queued_ && (happened & (EPOLLHUP | EPOLLERR)) != 0) end(kClosed);
   tick_if_due();
   const std::lock_guard lock(mutex_);

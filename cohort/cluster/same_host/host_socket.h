@@ -24,8 +24,9 @@
 
 namespace cohort::internal::rpc {
 
-// Nobody ever waits for room in the socket: what does not fit leaves later, from the socket's thread; see Limits.
-// Pieces of several messages take turns. One thread at a time receives. Thread safety: any thread.
+// Nobody waits for room in the socket: the socket's thread sends later what does not fit; see
+// Limits. Pieces of several messages take turns. One thread at a time receives.
+// Thread safety: any thread.
 class HostSocket : public std::enable_shared_from_this<HostSocket> {
  public:
   // All on the thread that receives. What on_control and on_bytes throw ends the connection.
@@ -34,8 +35,8 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
     std::function<void(const PieceHead& head, std::string_view bytes)> on_control;
     // The next bytes of a piece of a message, as they come; whether they are the last of the message.
     std::function<void(uint64_t call, std::string_view bytes, bool is_last)> on_bytes;
-    // The memory into which on_bytes would copy the next of many bytes; empty: it must be given
-    // them. Then how many were received there, as on_bytes.
+    // The memory into which the next of many bytes can be received directly; empty: they must be
+    // given to on_bytes. on_filled then says how many were received there, as on_bytes does.
     std::function<std::span<char>(uint64_t call)> room;
     std::function<void(uint64_t call, size_t bytes, bool is_last)> on_filled;
     // About every 100 ms.
@@ -48,8 +49,9 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
     std::function<bool()> expects_more;
   };
 
-  // While it lives, the calling thread receives, unless another one does already. What it waits for it
-  // sends after this: then no other thread is woken for the answer.
+  // During its lifetime, the calling thread receives, unless another one does already. A thread
+  // makes it before it sends the request whose answer it waits for: then no other thread is woken
+  // for the answer.
   class Receiver {
    public:
     explicit Receiver(HostSocket& socket) : socket_(socket), receives_(socket.take_over()) {}
@@ -71,11 +73,12 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   };
 
   struct Limits {
-    // After so long without a byte the other end is given up: where it does not read what waits for it, or has sent
-    // a part of a message and not the rest. The connection ends, and a line of the log names the other process.
+    // The other end is given up after this long without a byte, if it does not read what waits for
+    // it, or has sent a part of a message and not the rest. The connection ends, and a line of the
+    // log names the other process.
     std::chrono::milliseconds stall{20'000};
-    // Nothing is received while much waits to be sent: who does not read the answers asks no more. For one end of
-    // a connection: two would wait for each other.
+    // True: nothing is received while much waits to be sent, so that a peer that does not read the
+    // answers asks no more. For one end of a connection: two such ends would wait for each other.
     bool receives_when_read = false;
   };
 

@@ -10,7 +10,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// About what it costs to sleep and be woken, so that a wait costs at most twice what it must.
+// About the cost of sleeping and being woken, so that a wait costs at most twice as much as it
+// must.
 constexpr std::chrono::microseconds kLookingTime{50};
 // One of 1,024 waits looks, if looking never helps.
 constexpr int kMostInVain = 10;

@@ -8,9 +8,9 @@
 
 namespace cohort::internal::rpc {
 
-// A thread looks only where the tasks at both ends can have cores of their own, nobody else computes on this
-// host, no other thread of this process looks, and looking has helped of late: each time that it did not,
-// the next ones are left out, twice as many as the last time.
+// A thread polls only if the tasks at both ends can have cores of their own, nobody else computes
+// on this host, no other thread of this process polls, and polling has helped of late. Each time
+// that it did not help, the next waits do not poll, twice as many as the last time.
 // Thread safety: allow() from any thread, the rest one thread at a time.
 class Patience {
  public:

@@ -45,11 +45,11 @@ std::shared_ptr<ServerConnection> ServerConnection::start(UniqueFd socket, Dispa
 void ServerConnection::on_control(const PieceHead& head, const std::string& bytes) {
   if (!peer_) {
     if (head.kind != PieceKind::kHello) throw UnauthenticatedError("a caller without a ticket");
-    const std::optional<Guest> guest = options_.admit(bytes);
-    if (!guest) throw UnauthenticatedError("a caller with a ticket that counts no more");
+    const std::optional<AdmittedPeer> peer = options_.admit(bytes);
+    if (!peer) throw UnauthenticatedError("a caller with a ticket that counts no more");
     peer_ = Peer{
-        .address = str("this host (", guest->task, ")"), .task = guest->task, .own_thread = true};
-    socket_->patience().allow(guest->each_has_a_core);
+        .address = str("this host (", peer->task, ")"), .task = peer->task, .own_thread = true};
+    socket_->patience().allow(peer->each_has_a_core);
     return;
   }
   switch (head.kind) {

@@ -13,7 +13,7 @@
 
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/same_host/host_socket.h"
-#include "cohort/cluster/same_host/knock.h"
+#include "cohort/cluster/same_host/handshake.h"
 
 namespace cohort::internal::rpc {
 
@@ -22,12 +22,12 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   struct Options {
     // The peer that got the ticket with which the connection begins.
-    std::function<std::optional<Guest>(const std::string& ticket)> admit = nullptr;
-    // For the connection to begin.
+    std::function<std::optional<AdmittedPeer>(const std::string& ticket)> admit = nullptr;
+    // How long a connection may take for its handshake.
     std::chrono::milliseconds handshake_timeout{5'000};
     // See HostSocket::Limits.
     std::chrono::milliseconds stall_timeout{20'000};
-    // For a request to come whole, however long its caller waits for the answer.
+    // How long a request may take to come whole, however long its caller waits for the answer.
     std::chrono::milliseconds longest_request{600'000};
   };
   // `dispatcher` must live until join(). Errors: those of HostSocket::start.

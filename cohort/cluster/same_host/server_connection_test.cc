@@ -56,7 +56,7 @@ class ServerConnectionTest : public ::testing::Test {
     int sockets[2] = {-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
     UniqueFd caller(sockets[0]);
-    options.admit = [](const std::string&) { return Guest{.task = {"worker", 0}}; };
+    options.admit = [](const std::string&) { return AdmittedPeer{.task = {"worker", 0}}; };
     connections_.push_back(
         ServerConnection::start(UniqueFd(sockets[1]), server_.dispatcher, std::move(options)));
     send_all(caller, control_piece(PieceKind::kHello, 0, "ticket"));

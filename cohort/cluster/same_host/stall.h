@@ -1,4 +1,4 @@
-// Whether bytes that should move do: what finds an end of a connection that stands still.
+// Detects that an end of a connection stands still: bytes that should move do not.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,9 @@ class Stall {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // How long `moved`, a count of bytes, has stood still while more were expected. Of the time between two ticks a
-  // second counts at most: a process that was stopped itself blames nobody for what it has not seen.
+  // How long `moved`, a count of bytes, has stood still while more were expected. At most a second
+  // counts of the time between two ticks: a process that was stopped itself blames nobody for that
+  // time.
   std::chrono::nanoseconds stands_still(bool expects_more, uint64_t moved, Time now);
 
  private:

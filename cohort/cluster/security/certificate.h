@@ -1,4 +1,4 @@
-// What a certificate says, for checks before a connection is tried with it.
+// Reads a certificate, for checks before a connection is tried with it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// By which a task proves who it is. The files are those that `cohort cluster certificates` makes.
+// The credentials by which a task proves who it is. The files are those that `cohort cluster
+// certificates` makes.
 //
 //   tf::distribute::Server server(resolver, {.credentials = {
 //       .certificate_file = "certs/worker-0.pem", .key_file = "certs/worker-0.key",
@@ -20,16 +21,18 @@ struct Credentials {
   std::string key_file = "";  // no rights for others
   std::string ca_file = "";
 
-  // Instead of the three: the directory that `cohort cluster certificates` has made, in which each task
-  // finds its own <job>-<index>.pem and .key, and ca.pem. Of whoever is no task: operator-0's. No other
-  // file of it is read, so a copy without ca.key and the other tasks' files does as well.
+  // Replaces the three files: the directory that `cohort cluster certificates` has made, in which
+  // each task finds its own <job>-<index>.pem and .key, and ca.pem. A program that is no task takes
+  // operator-0's. No other file of it is read, so a copy without ca.key and the other tasks' files
+  // does as well.
   std::string directory = "";
 
   // A secret of 64 hexadecimal digits in a file of mode 0600. It proves that a caller belongs to the
   // cluster, not which task it is, and anybody who sees it can use it: loopback only.
   std::string token_file = "";
 
-  // No proof of anything, also on addresses that others can reach. A warning says so every minute.
+  // True: callers and servers need not prove who they are, even on addresses that others can reach.
+  // A warning says so every minute.
   bool insecure = false;
 
   // The credentials that the environment names: COHORT_CERTIFICATE_FILE, COHORT_KEY_FILE,

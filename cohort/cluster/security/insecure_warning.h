@@ -1,4 +1,4 @@
-// Says every minute that a server takes everybody's word.
+// Warns every minute that a server does not check who its callers are.
 #pragma once
 
 #include <chrono>

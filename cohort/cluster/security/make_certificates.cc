@@ -54,14 +54,15 @@ std::optional<std::string> read_if_there(const std::string& path) {
   return std::move(text).str();
 }
 
-// The text of what is wrong, with what to do about it.
+// Throws an error that says what is wrong, and what to do about it.
 [[noreturn]] void distrust(const std::string& path, std::string_view problem,
                            std::string_view advice) {
   throw FailedPreconditionError(
       str(quoted(path), " ", problem, ": certificates from there would prove nothing. ", advice));
 }
 
-// Who can write to the directory can put another authority, or other links, in place of ours.
+// Makes the directory, or checks the one that is there. Anybody who can write to it could replace
+// our authority by another one, or put other links in its place.
 void make_directory(const std::string& given) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();  // "a/" would follow a link "a"
@@ -121,7 +122,7 @@ void check_request(const CertificateRequest& request) {
   }
 }
 
-// Of the directory, or a new one.
+// The certificate authority of the directory, or a new one.
 Signer authority_of(const CertificateRequest& request, MadeCertificates& made) {
   const std::string path = in_directory(request.directory, kAuthority);
   const std::optional<std::string> certificate = read_if_there(path + ".pem");

@@ -18,7 +18,7 @@ inline constexpr char kOperatorJob[] = "operator";
 struct CertificateRequest {
   std::string cluster;
   std::vector<TaskId> tasks = {};
-  // A person's, who may look at the cluster: operator-0.
+  // Whether a person who may look at the cluster gets a certificate, too: operator-0.
   bool with_operator = true;
   // Made if it is not there. One that is there must be this user's, and nobody else may write to it.
   std::string directory;

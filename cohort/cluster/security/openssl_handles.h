@@ -38,7 +38,7 @@ inline std::string contents(BIO* memory) {
   return {data, static_cast<size_t>(size)};
 }
 
-// What OpenSSL says of the last failure; clears it.
+// OpenSSL's text about the last failure; clears it.
 inline std::string openssl_reason() {
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();

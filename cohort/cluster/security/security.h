@@ -28,19 +28,20 @@ class Security {
   Mode mode() const { return mode_; }
   bool is_insecure() const { return credentials_.insecure; }
   const distribute::Credentials& credentials() const { return credentials_; }
-  // Of the certificate; kTls only.
+  // The identity in the certificate; kTls only.
   const ClusterIdentity& identity() const { return identity_; }
 
-  // A server's: whether it may listen there. Errors: FailedPrecondition (others can reach the
-  // address, and nothing proves who calls).
+  // Checks that a server may listen at the address.
+  // Errors: FailedPrecondition (others can reach the address, and nothing proves who calls).
   void check_address(const std::string& address, bool is_loopback) const;
-  // A caller's: whether it may talk to that address. Errors: the same.
+  // Checks that a caller may talk to the address.
+  // Errors: the same.
   void check_peer_address(const std::string& address) const;
 
   // The task that a peer's certificate names. Errors: Unauthenticated (none of this cluster's).
   TaskId task_of(std::string_view uri, const std::string& address) const;
 
-  // kToken only. Takes the same time for all wrong ones.
+  // Whether this is the cluster's token; kToken only. Takes the same time for all wrong tokens.
   bool is_token(std::string_view token) const;
   const std::string& token() const { return token_; }
 

@@ -66,8 +66,8 @@ X509Ptr new_certificate(EVP_PKEY* key, const std::string& common_name,
   return certificate;
 }
 
-// As OpenSSL's configuration takes them. A host comes from the command line: a comma would begin a
-// name of another kind.
+// The alternative names in the syntax of OpenSSL's configuration. A host comes from the command
+// line, and a comma in it would begin a name of another kind.
 std::string alternative_names(const SigningRequest& request) {
   std::string names = "URI:" + request.uri;
   for (const std::string& host : request.hosts) {

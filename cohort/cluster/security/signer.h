@@ -13,7 +13,8 @@ struct SigningRequest {
   std::string common_name;         // for people; at most 64 bytes
   std::vector<std::string> hosts;  // names, IPv4 or IPv6 addresses
   std::chrono::seconds lifetime;
-  // From when on: a minute before now, so that hosts whose clocks differ a little agree.
+  // The beginning of the validity, relative to now: a minute before, so that hosts whose clocks
+  // differ a little agree.
   std::chrono::seconds starts_after{-60};
 };
 

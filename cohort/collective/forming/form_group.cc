@@ -37,7 +37,7 @@ using distribute::experimental::CommunicationImplementation;
 using distribute::experimental::CommunicationOptions;
 using internal::str;
 
-// What lies between hosts.
+// The network between hosts.
 enum class Network { kCalls, kGloo };
 
 Network network_of(const CommunicationOptions& options) {
@@ -49,7 +49,7 @@ bool is_declared_trusted() {
   return value != nullptr && std::string_view(value) == "1";
 }
 
-// What a task says of itself before the group forms.
+// What a task tells about itself before the group forms.
 struct Introduction {
   std::string host;
   std::string options;           // the same on all tasks, or they cannot work together
@@ -122,8 +122,8 @@ std::vector<Introduction> introduce(const GroupMember& member, const Introductio
   return tasks;
 }
 
-// A task that fails says so in the store, where the others look while they wait for it, and whoever
-// comes later finds it.
+// The key under which a task that fails leaves its error in the store. The others look there while
+// they wait for it, and tasks that come later find it.
 std::string failure_key(const GroupMember& member) { return member.key("failure"); }
 
 void tell_failure(const GroupMember& member, const std::exception_ptr& error) noexcept {
@@ -156,7 +156,7 @@ std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks
     return make_transport_communicator(part, std::move(transport));
   };
   const auto say = [&](const auto&... text) {
-    // Rank 0 says it for all; each task's own line is for who looks for a fault.
+    // Rank 0 logs it for all. The lines of the other tasks only help to look for a fault.
     internal::log(member.rank == 0 ? logging::Level::kInfo : logging::Level::kDebug, "Group '",
                   member.group, "', generation ", member.generation, ": ", member.task(member.rank),
                   " is rank ", member.rank, " of ", member.size(), ", ", text...);

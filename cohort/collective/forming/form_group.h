@@ -18,8 +18,8 @@ namespace cohort::collective {
 
 struct FormedGroup {
   std::shared_ptr<Communicator> communicator;
-  // How many cores this task has where the tasks of its host divide them; 0: it is alone, or the system
-  // does not tell.
+  // How many cores this task has if the tasks of its host divide them; 0: it is alone, or the
+  // system does not tell.
   int cores = 0;
 };
 

@@ -105,7 +105,7 @@ class HierarchicalCommunicator final : public Communicator {
     round.after([&](const CallOptions& now) { within_->barrier(now); });
   }
 
-  // Hosts exchange one message each: what its tasks have brought. It is handed out as it came.
+  // Each host sends one message with the bytes of its tasks. Other hosts hand it out as it arrived.
   void gather_bytes(std::span<const char> mine, GatheredBytes& all,
                     const CallOptions& options) override {
     if (!gathering_) gathering_ = std::make_unique<Gathering>(*within_);
@@ -136,8 +136,8 @@ class HierarchicalCommunicator final : public Communicator {
   }
 
  private:
-  // The steps of a call, with the time that is left for each. What fails in one group of tasks is
-  // told to the other.
+  // The steps of a call, with the time that is left for each. An error in one group of tasks is
+  // told to the other group.
   class Round {
    public:
     Round(HierarchicalCommunicator& owner, const CallOptions& options)
@@ -190,8 +190,9 @@ class HierarchicalCommunicator final : public Communicator {
     Deadline deadline_;
   };
 
-  // What a gather_bytes keeps until the next one. A host's message: how many bytes each of its tasks has
-  // brought, as int64, then the bytes of each; every part begins with a cache line.
+  // The memory that a gather_bytes keeps until the next one. A host's message has the number of
+  // bytes of each of its tasks, as int64, then the bytes of each; every part begins with a cache
+  // line.
   struct Gathering {
     explicit Gathering(Communicator& within) : pool(within) {}
 

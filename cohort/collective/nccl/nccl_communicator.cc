@@ -87,8 +87,8 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Calls of NCCL that begin together, when end() is called; what was asked for by then does, too, where an
-// exception comes before it.
+// Calls of NCCL that begin together, when end() is called. If an exception comes before it, the
+// calls made until then begin, too.
 class CallGroup {
  public:
   explicit CallGroup(const char* what) : what_(what) { check(ncclGroupStart(), what); }
@@ -341,7 +341,7 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  // Waits until what was asked for is in the streams: NCCL connects at the first call.
+  // Waits until the calls are in the streams: NCCL connects at the first call.
   void wait_until_ready(Deadline deadline) {
     while (!communicators_->are_ready()) {
       if (std::chrono::steady_clock::now() >= deadline) {

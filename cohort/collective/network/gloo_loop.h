@@ -1,11 +1,14 @@
-// Starts Gloo's sends and receives on the thread that also finishes them, and says there when a time has come.
+// Starts Gloo's sends and receives on the thread that also finishes them, and calls a function
+// there when a time has come.
 //
-// Who starts one holds the lock of its connection while it writes to the socket. Gloo's thread does not
-// wait for that lock: as long as there is something to read, it asks for it again and again, also on the
-// core that the thread which holds it needs. Calls of microseconds then take milliseconds.
+// A thread that starts one holds the lock of its connection while it writes to the socket. Gloo's
+// thread does not sleep until that lock is free: as long as there is something to read, it asks for
+// the lock again and again, also on the core that the holder of the lock needs. Calls of
+// microseconds then take milliseconds.
 //
-// Gloo's own time limits are not used: whoever's wait one ends closes all connections, and so waits for Gloo's
-// thread with the lock of one, without a limit; that thread may be waiting for this lock, to start something.
+// Gloo's own time limits are not used. A thread whose wait ends by such a limit closes all
+// connections, and so waits for Gloo's thread, without a limit, while it holds the lock of one.
+// Gloo's thread may be waiting for this lock, to start something.
 #pragma once
 
 #include <gloo/context.h>
@@ -33,7 +36,7 @@ class GlooLoop final : gloo::transport::tcp::Handler {
     uint64_t slot;
     bool sends;
   };
-  // Called on Gloo's thread where one cannot be started, with what Gloo says.
+  // Called on Gloo's thread, with what Gloo says, if a send or receive cannot be started.
   using Failed = std::function<void(int rank, const std::string& how)>;
   using Clock = std::chrono::steady_clock;
   // Called on Gloo's thread when the time of call_at has come. Returns when it is to be called next.
@@ -44,12 +47,13 @@ class GlooLoop final : gloo::transport::tcp::Handler {
   GlooLoop(gloo::Context& context, Failed failed, Due due);
   ~GlooLoop() override;
 
-  // Has them started, in their order, and takes them out of `starts`. Without effect after stop().
+  // Lets Gloo's thread start them, in their order, and takes them out of `starts`. Has no effect
+  // after stop().
   void start(std::vector<Start>& starts);
-  // In place of the time that was given before.
+  // Sets the time of the next call of `due`, in place of an earlier one.
   void call_at(Clock::time_point time);
-  // Nothing is started any more. Before Gloo's connections are closed: who closes one waits for Gloo's
-  // thread with its lock held. Not called on Gloo's thread.
+  // Starts nothing any more. To be called before Gloo's connections are closed, because the thread
+  // that closes one waits for Gloo's thread with its lock held. Not to be called on Gloo's thread.
   void stop();
 
  private:

@@ -29,7 +29,7 @@ using UnboundBuffer = gloo::transport::UnboundBuffer;
 
 constexpr int kAttempts = 3;
 constexpr milliseconds kMostAttemptTime{5000};
-// How long a broken connection waits for the news of what broke it.
+// How long a broken connection waits for news of the reason.
 constexpr milliseconds kNewsTime{1000};
 constexpr milliseconds kLeaveTime{200};
 
@@ -169,8 +169,9 @@ class GlooTransport final : public Transport {
     std::string how = "";
   };
 
-  // So that the deadline and the end of the group, or of a connection, wake who waits for `buffer`. Errors:
-  // what has ended it, Unavailable (a connection broke).
+  // During its lifetime, the deadline and the end of the group, or of a connection, wake the thread
+  // that waits for `buffer`.
+  // Errors: what has ended it, Unavailable (a connection broke).
   class Waiting {
    public:
     Waiting(GlooTransport& owner, UnboundBuffer& buffer, Deadline deadline) : owner_(owner) {
@@ -289,8 +290,8 @@ class GlooTransport final : public Transport {
         str(member_.task(rank), " was lost: its connection over Gloo broke: ", how));
   }
 
-  // A connection that is closed takes with it what the other end has not read yet. So whoever has
-  // just sent something stays until the others leave, too.
+  // Closing a connection drops what the other end has not read yet. So a task that has just sent
+  // something stays until the others leave, too.
   void take_leave() {
     control_->check();
     const Deadline until = last_send_ + kLeaveTime;

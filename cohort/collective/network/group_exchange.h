@@ -1,4 +1,4 @@
-// What the tasks of a group tell each other before they are connected.
+// Exchanges values between the tasks of a group before they are connected.
 #pragma once
 
 #include <string>

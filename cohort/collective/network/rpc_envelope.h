@@ -1,4 +1,4 @@
-// What stands before the bytes that a task sends another of its group.
+// The header of the bytes that a task sends to another one of its group.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace cohort::collective {
 struct RpcEnvelope {
   std::string group = "";
   int64_t generation = 0;
-  // The receiver has drawn it for this group, so that no message for another group is taken for one
-  // of this.
+  // A number that the receiver has drawn for this group, so that it takes no message for another
+  // group for one of this.
   uint64_t session = 0;
   int rank = 0;           // the sender's
   uint64_t sequence = 0;  // numbers what the sender sends this receiver; of a message only

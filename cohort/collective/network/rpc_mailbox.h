@@ -1,5 +1,6 @@
-// The mailbox in which a task's server leaves what the other tasks of a group send to it, and what
-// this task knows of them: who is lost, who has left in good order, whose answers are awaited.
+// The mailbox for the messages that the other tasks of a group send to a task's server. It also
+// keeps what this task knows of them: which tasks are lost, which have left in good order, and
+// whose answers are awaited.
 #pragma once
 
 #include <chrono>
@@ -37,9 +38,9 @@ class RpcMailbox : public std::enable_shared_from_this<RpcMailbox> {
   int64_t generation() const { return generation_; }
   uint64_t session() const { return session_; }
 
-  // A message has come. Errors: PermissionDenied (the caller is not the task of its rank),
-  // FailedPrecondition (for another session), InvalidArgument (out of order), what has ended the
-  // group.
+  // Takes a message that has come.
+  // Errors: PermissionDenied (the caller is not the task of its rank), FailedPrecondition (for
+  // another session), InvalidArgument (out of order), what has ended the group.
   void put(const RpcEnvelope& envelope, std::unique_ptr<internal::rpc::Call> call);
   // A task wants to hear of the end of this one. Errors: those of put.
   void watch(const RpcEnvelope& envelope, std::unique_ptr<internal::rpc::Call> call);

@@ -63,7 +63,8 @@ class RpcTransport final : public Transport {
 
   ~RpcTransport() override {
     try {
-      // What is on its way belongs to calls that have returned: the others may still need it.
+      // Messages on their way belong to calls that have returned here, but the other tasks may
+      // still need them.
       mailbox_->wait(Clock::now() + kLeaveTime, [&] { return all_answered(); });
     } catch (...) {  // the group has ended with an error
     }
@@ -255,7 +256,7 @@ class RpcTransport final : public Transport {
                             });
   }
 
-  // Whoever owns the bytes, if they are this transport's memory.
+  // The owner of the bytes, if they are in this transport's memory.
   std::shared_ptr<const void> owner_of(const Unsent& bytes) {
     if (bytes.size <= kCopyBytes) return nullptr;
     const std::lock_guard lock(memory_mutex_);

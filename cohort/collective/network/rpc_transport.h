@@ -1,5 +1,5 @@
-// Bytes between the tasks of a group over their servers: encrypted, and from whom they say they are,
-// where the servers have certificates.
+// Bytes between the tasks of a group over their servers. If the servers have certificates, the
+// bytes are encrypted and their sender is authenticated.
 #pragma once
 
 #include <memory>

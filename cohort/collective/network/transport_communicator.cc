@@ -28,14 +28,14 @@ constexpr int64_t kSmallBytes = int64_t{16} << 10;
 // Up to here they travel with the call's fingerprint: one round instead of two of them.
 constexpr size_t kTinyBytes = 64;
 
-// What a task says of its call; of one size, whatever call the others make. The values are added up
-// where they lie, so they lie as the largest number, a complex128, must.
+// What a task tells the others of its call. It has one size, whatever calls they make. The values
+// are added up where they lie, so they are aligned as the largest number, a complex128, must be.
 struct Word {
   alignas(std::max_align_t) char values[kTinyBytes] = {};
   uint64_t fingerprint = 0;
 };
 static_assert(alignof(Word) >= alignof(c10::complex<double>));
-// What travels of it: not the padding.
+// The bytes of it that are sent: all but the padding.
 constexpr size_t kWordBytes = offsetof(Word, fingerprint) + sizeof(uint64_t);
 
 // Large values go in blocks, so that adding, sending and receiving overlap.
@@ -173,7 +173,8 @@ class TransportCommunicator final : public Communicator {
     for (int i = 1; i < size(); ++i) fn((rank_ + i) % size());
   }
 
-  // Whoever waits for this task learns why it does not come.
+  // Ends the group if the function throws, so that tasks that wait for this one learn why it does
+  // not come.
   template <class Fn>
   void guarded(const char* call, const CallOptions& options, Fn fn) {
     home_.check("the communicator");
@@ -193,8 +194,8 @@ class TransportCommunicator final : public Communicator {
   static bool is_tiny(int64_t bytes) { return bytes <= static_cast<int64_t>(kTinyBytes); }
   Word& word(int rank) { return words_[static_cast<size_t>(rank)]; }
 
-  // One round: every task learns the fingerprints of all, and the few values that they bring. Where
-  // the calls differ all have learnt it, and no buffer has changed.
+  // Makes one round: every task learns the fingerprints of all tasks, and the few values that they
+  // send. If the calls differ, all have learnt it, and no buffer has changed.
   // Errors: those of a call, DifferentCalls.
   void tell(const char* call, const void* values, int64_t bytes, const CallOptions& options) {
     // The place of a call counts also where nobody has made a fingerprint.

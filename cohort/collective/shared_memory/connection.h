@@ -20,7 +20,7 @@ struct Connection {
 // COLLECTIVE over the tasks. Errors: those of make_shared_memory_communicator.
 Connection connect(const GroupMember& member);
 
-// What a task sends first.
+// The first message of a task.
 struct Hello {
   static constexpr size_t kSecretDigits = 64;
   char secret[kSecretDigits] = {};
@@ -28,7 +28,7 @@ struct Hello {
   int64_t rank = 0;
 };
 
-// What task 0 says: once when it sends the memory, and once when all have mapped it.
+// The messages of task 0: one when it sends the memory, and one when all have mapped it.
 struct Answer {
   Layout layout = {};
   int64_t error_bytes = 0;  // more than 0: of why there is no group, which follow

@@ -16,7 +16,7 @@ using internal::str;
 using internal::UniqueFd;
 using std::chrono::milliseconds;
 
-// What task 0 says at the deadline, of who is missing, may take a little to arrive.
+// Task 0 says at the deadline which tasks are missing. Its message may take this long to arrive.
 constexpr milliseconds kMostDelay{500};
 constexpr int64_t kMostErrorSize = 64 << 10;
 

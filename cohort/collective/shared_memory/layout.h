@@ -1,6 +1,6 @@
 // What lies where in the memory that the tasks of a group share.
 //
-//   Control | a Seat for each task | a stage for each task | a region for each task
+//   Control | a TaskSlot for each task | a stage for each task | a region for each task
 //
 // The first three are mapped by all from the beginning. A region is where a task's own memory
 // (Communicator::buffer) grows; the others map parts of it when a call first uses them.
@@ -15,8 +15,8 @@ namespace cohort::collective::shared_memory {
 
 inline constexpr int64_t kPageBytes = 4096;
 inline constexpr int kMostTasks = 250;
-// Values that do not lie in shared memory pass through the stages in pieces of this size: large
-// enough that a meeting costs little beside it, small enough for the second-level cache.
+// The size of the pieces in which values outside of shared memory pass through the stages: large
+// enough that a barrier costs little beside a piece, small enough for the second-level cache.
 inline constexpr int64_t kPieceBytes = 256 << 10;
 // Address space of the file and not memory: pages are there once they are reserved.
 inline constexpr int64_t kRegionBytes = int64_t{1} << 40;
@@ -24,10 +24,10 @@ inline constexpr int64_t kMostErrorBytes = 8 << 10;
 
 // Each field that tasks write at the same time has a cache line of its own.
 struct Control {
-  // The number of completed meetings, twice, plus 1 once the group has failed: one word decides
-  // for all tasks whether a meeting was completed, and all sleep on it.
+  // Twice the number of completed barriers, plus 1 once the group has failed. This one word decides
+  // for all tasks whether a barrier was completed, and all sleep on it.
   alignas(64) std::atomic<uint32_t> epoch;
-  alignas(64) std::atomic<uint32_t> arrived;  // at the current meeting
+  alignas(64) std::atomic<uint32_t> arrived;  // at the current barrier
   alignas(64) std::atomic<uint32_t> sleepers;
   // Why the group has failed, as internal::rpc::encode_error writes it.
   alignas(64) std::atomic<uint32_t> error_written;
@@ -44,8 +44,8 @@ enum class Operation : uint32_t {
   kGatherBytes
 };
 
-// What a task says of its call. Tasks read and write each other's memory, so that other sizes must
-// not pass.
+// What a task tells about its call. Tasks read and write each other's memory, so calls with other
+// sizes must not pass.
 struct Call {
   Operation operation = Operation::kBarrier;
   int32_t dtype = 0;
@@ -60,10 +60,10 @@ struct Call {
   int64_t offset = 0;
 };
 
-struct Seat {
-  alignas(64) std::atomic<uint32_t> meetings;  // to which the task has come
+struct TaskSlot {
+  alignas(64) std::atomic<uint32_t> barriers;  // to which the task has come
   std::atomic<uint32_t> left;                  // 1: it has destroyed its communicator
-  cpu_set_t cores;                             // that the task may use; before the first meeting
+  cpu_set_t cores;                             // that the task may use; before the first barrier
   // One for odd and one for even calls: a task may begin a call while others still look at the one
   // before.
   alignas(64) Call calls[2];
@@ -76,12 +76,12 @@ struct Layout {
   static constexpr int64_t pages(int64_t bytes) {
     return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   }
-  static constexpr int64_t seat(int64_t rank) {
-    return pages(sizeof(Control)) + rank * static_cast<int64_t>(sizeof(Seat));
+  static constexpr int64_t slot(int64_t rank) {
+    return pages(sizeof(Control)) + rank * static_cast<int64_t>(sizeof(TaskSlot));
   }
   // A task has two pieces: it may fill one while others still read the other.
-  int64_t stage(int64_t rank) const { return pages(seat(num_tasks)) + rank * 2 * kPieceBytes; }
-  // What all map from the beginning.
+  int64_t stage(int64_t rank) const { return pages(slot(num_tasks)) + rank * 2 * kPieceBytes; }
+  // The bytes that all tasks map from the beginning.
   int64_t common_bytes() const { return stage(num_tasks); }
   int64_t region(int64_t rank) const { return common_bytes() + rank * region_bytes; }
   int64_t file_bytes() const { return region(num_tasks); }

@@ -1,5 +1,5 @@
-// How the processes of a group notice that one of them has ended, however it did: of each there is
-// a pipe whose one end it alone holds, so that the system closes it.
+// Lets the processes of a group notice that one of them has ended, in whatever way. Each process
+// alone holds one end of a pipe, which the system closes when the process ends.
 #pragma once
 
 #include <vector>

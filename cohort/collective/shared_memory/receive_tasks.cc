@@ -100,7 +100,7 @@ void tell_all(const GroupMember& member, const WaitingRoom& room, const Answer& 
   FormingWait wait(member);
   for (int rank = 1; rank < member.size(); ++rank) {
     if (room.task(rank) < 0) continue;
-    // Whoever does not read this has other troubles, which the first call will tell.
+    // A task that does not read this has another problem, which its first call will report.
     if (send_all(room.task(rank), bytes_of(answer), {}, wait)) {
       send_all(room.task(rank), error, {}, wait);
     }

@@ -25,7 +25,7 @@ class Mapping {
   int64_t bytes_ = 0;
 };
 
-// Cannot become shorter, so that what is mapped stays there.
+// The file cannot become shorter, so that what is mapped stays there.
 class SharedFile {
  public:
   SharedFile() = default;

@@ -7,7 +7,7 @@
 #include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/shared_memory/connection.h"
-#include "cohort/collective/shared_memory/meeting_point.h"
+#include "cohort/collective/shared_memory/shared_barrier.h"
 #include "cohort/collective/shared_memory/shared_parts.h"
 #include "cohort/collective/slices.h"
 #include "cohort/core/function_ref.h"
@@ -20,12 +20,12 @@ using internal::str;
 using shared_memory::Call;
 using shared_memory::Connection;
 using shared_memory::kPieceBytes;
-using shared_memory::MeetingPoint;
+using shared_memory::SharedBarrier;
 using shared_memory::Operation;
-using shared_memory::Seat;
+using shared_memory::TaskSlot;
 using shared_memory::Waiting;
 
-// Up to here values are copied even where they lie in shared memory: a second meeting costs more.
+// Up to here values are copied even where they lie in shared memory: a second barrier costs more.
 constexpr int64_t kSmallBytes = 16 << 10;
 uint64_t fingerprint_of(std::span<const int64_t> counts) {
   uint64_t hash = 14695981039346656037ull;  // FNV-1a, by numbers
@@ -38,27 +38,27 @@ void copy(void* to, const void* from, int64_t bytes) {
   if (to != from && bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-// Every call begins with a meeting, at which each task's seat says which call it is. Then
+// Every call begins with a barrier, at which each task's slot says which call it is. Then
 // - values that lie in shared memory on all tasks are read and written where they are, and a second
-//   meeting ends the call;
-// - others are copied to the tasks' stages piece by piece, with a meeting after each. A stage has
+//   barrier ends the call;
+// - others are copied to the tasks' stages piece by piece, with a barrier after each. A stage has
 //   two places in turn, so that nobody waits until all have read a piece. Of a small call the first
-//   piece is there at the first meeting, which is the only one.
+//   piece is there at the first barrier, which is the only one.
 class SharedMemoryCommunicator final : public Communicator {
  public:
   SharedMemoryCommunicator(const GroupMember& member, Connection connection)
       : member_(member),
         connection_(std::move(connection)),
-        seats_(reinterpret_cast<Seat*>(common(shared_memory::Layout::seat(0)))),
+        slots_(reinterpret_cast<TaskSlot*>(common(shared_memory::Layout::slot(0)))),
         parts_(connection_.file, connection_.layout, member.rank),
-        meeting_({reinterpret_cast<shared_memory::Control*>(common(0)), seats_}, member,
+        barrier_({reinterpret_cast<shared_memory::Control*>(common(0)), slots_}, member,
                  std::move(connection_.lifelines),
                  [this](int of_rank) { return task_name(of_rank); }) {
     member_.store = nullptr;  // it may end before
     member_.check = nullptr;
   }
   ~SharedMemoryCommunicator() override {
-    if (home_.is_here()) meeting_.leave();
+    if (home_.is_here()) barrier_.leave();
   }
 
   int rank() const override { return member_.rank; }
@@ -163,8 +163,8 @@ class SharedMemoryCommunicator final : public Communicator {
     run({Operation::kBarrier}, {}, options, {0, nothing, nothing}, [] {});
   }
 
-  // One meeting: the bytes lie in shared memory and are read there. At the meeting of the next such call
-  // all have read them.
+  // Needs one barrier: the bytes lie in shared memory and are read there. At the barrier of the
+  // next such call all have read them.
   void gather_bytes(std::span<const char> mine, GatheredBytes& all,
                     const CallOptions& options) override {
     home_.check("the communicator");
@@ -176,13 +176,13 @@ class SharedMemoryCommunicator final : public Communicator {
               .fingerprint = options.fingerprint};
     Buffer shared;
     guarded([&] { shared = in_shared_memory(mine, call); });
-    seats_[rank()].calls[calls_ & 1] = call;
-    meeting_.meet(waiting);
+    slots_[rank()].calls[calls_ & 1] = call;
+    barrier_.meet(waiting);
     check_agreement();
     guarded([&] {
       all.parts().resize(at(size()));
       for (int other = 0; other < size(); ++other) {
-        const Call theirs = seats_[other].calls[calls_ & 1];
+        const Call theirs = slots_[other].calls[calls_ & 1];
         const char* const values = other == rank() ? shared.at(0) : parts_.values_of(other, theirs);
         all.parts()[at(other)] = {values, static_cast<size_t>(theirs.count)};
       }
@@ -193,9 +193,9 @@ class SharedMemoryCommunicator final : public Communicator {
   void abort(const std::exception_ptr& reason) noexcept override {
     if (!home_.is_here()) return;  // the memory is that of the parent's group
     try {
-      meeting_.fail(given_up(task_name(rank()), reason));
+      barrier_.fail(given_up(task_name(rank()), reason));
     } catch (const std::bad_alloc&) {
-      meeting_.fail(std::current_exception());
+      barrier_.fail(std::current_exception());
     }
   }
 
@@ -232,14 +232,14 @@ class SharedMemoryCommunicator final : public Communicator {
     call.fingerprint = options.fingerprint;
     const bool is_small = mine.bytes() <= kSmallBytes;
     if (!is_small) parts_.locate(mine, call);
-    seats_[rank()].calls[calls_ & 1] = call;
+    slots_[rank()].calls[calls_ & 1] = call;
     if (is_small && pieces.count > 0) pieces.fill(0);
-    meeting_.meet(waiting);
+    barrier_.meet(waiting);
     check_agreement();
     guarded([&] {
       if (!is_small && find_values(call)) {
         in_place();
-        meeting_.meet(waiting);
+        barrier_.meet(waiting);
       } else {
         pass(pieces, is_small, waiting);
       }
@@ -251,15 +251,15 @@ class SharedMemoryCommunicator final : public Communicator {
     for (int64_t i = 0; i < pieces.count; ++i) {
       if (i > 0 || !first_is_there) {
         pieces.fill(i);
-        meeting_.meet(waiting);
+        barrier_.meet(waiting);
       }
       pieces.take(i);
       ++pieces_;
     }
   }
 
-  // The bytes where they are, or else in memory for the bytes of every other call: while one is written,
-  // others still read what the call before has left.
+  // The bytes where they are, if that is shared memory. Otherwise a copy in one of two places that
+  // calls use in turn: while one is written, others still read the one of the call before.
   Buffer in_shared_memory(std::span<const char> bytes, Call& call) {
     Buffer buffer{const_cast<char*>(bytes.data()), static_cast<int64_t>(bytes.size()), uint8};
     parts_.locate(buffer, call);
@@ -275,7 +275,8 @@ class SharedMemoryCommunicator final : public Communicator {
     return buffer;
   }
 
-  // Others read and write this task's memory, or wait for it: what fails here fails the group.
+  // Other tasks read and write this task's memory, or wait for it, so an error here fails the
+  // group.
   void guarded(FunctionRef<void()> work) {
     try {
       work();
@@ -287,9 +288,9 @@ class SharedMemoryCommunicator final : public Communicator {
 
   // All tasks see the same calls and throw the same; then the group can go on.
   void check_agreement() {
-    const Call& first = seats_[0].calls[calls_ & 1];
+    const Call& first = slots_[0].calls[calls_ & 1];
     for (int other = 1; other < size(); ++other) {
-      const Call& second = seats_[other].calls[calls_ & 1];
+      const Call& second = slots_[other].calls[calls_ & 1];
       if (first.fingerprint != second.fingerprint) {
         ++calls_;
         throw DifferentCallsError(
@@ -322,11 +323,11 @@ class SharedMemoryCommunicator final : public Communicator {
     const bool reads_root_only = mine.operation == Operation::kBroadcast;
     for (int other = 0; other < size(); ++other) {
       const bool is_read = !reads_root_only || other == mine.root;
-      if (is_read && seats_[other].calls[calls_ & 1].part_begin < 0) return false;
+      if (is_read && slots_[other].calls[calls_ & 1].part_begin < 0) return false;
     }
     values_.assign(at(size()), nullptr);
     for (int other = 0; other < size(); ++other) {
-      const Call call = seats_[other].calls[calls_ & 1];
+      const Call call = slots_[other].calls[calls_ & 1];
       if (call.part_begin >= 0) values_[at(other)] = parts_.values_of(other, call);
     }
     return true;
@@ -377,9 +378,9 @@ class SharedMemoryCommunicator final : public Communicator {
   GroupMember member_;
   internal::HomeProcess home_;
   Connection connection_;
-  Seat* seats_;
+  TaskSlot* slots_;
   shared_memory::SharedParts parts_;
-  MeetingPoint meeting_;
+  SharedBarrier barrier_;
   uint64_t calls_ = 0;
   int64_t pieces_ = 0;     // that have passed through the stages
   uint64_t gathered_ = 0;  // calls whose bytes were copied

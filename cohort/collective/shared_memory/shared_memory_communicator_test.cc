@@ -81,7 +81,7 @@ TEST(SharedMemoryCommunicator, ATaskThatLeavesIsLostToThoseWhoWait) {
 TEST(SharedMemoryCommunicator, OtherSizesAreRefusedOnAllTasksAndTheGroupGoesOn) {
   Communicators members = make_members(3);
   std::vector<std::vector<float>> values(3, std::vector<float>(50'000, 1));
-  // One call is small enough to need a single meeting, the other is not.
+  // One call is small enough to need a single barrier, the other is not.
   const auto errors = on_threads(members, [&](std::shared_ptr<Communicator>& member) {
     const int64_t count = member->rank() == 2 ? 100 : 50'000;
     const Buffer buffer{values[static_cast<size_t>(member->rank())].data(), count, float32};

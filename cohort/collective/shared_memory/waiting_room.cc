@@ -20,7 +20,7 @@ namespace {
 using internal::UniqueFd;
 
 // The most connections that have said nothing yet; the oldest is dropped for the newest.
-constexpr size_t kMostGuests = 512;
+constexpr size_t kMostUnidentified = 512;
 
 // Takes as long for every wrong secret.
 bool is_same_secret(const char* one, const std::string& other) {
@@ -53,14 +53,14 @@ void WaitingRoom::wait_for_all() {
   std::vector<pollfd> waiting;
   while (!missing().empty() && !wait.is_over()) {
     waiting.assign(1, {listener_.get(), POLLIN, 0});
-    for (const Guest& guest : guests_) waiting.push_back({guest.fd.get(), POLLIN, 0});
+    for (const UnidentifiedPeer& peer : unidentified_) waiting.push_back({peer.fd.get(), POLLIN, 0});
     for (const UniqueFd& fd : tasks_) waiting.push_back({fd.get(), 0, 0});
     if (::poll(waiting.data(), waiting.size(), poll_milliseconds(wait)) <= 0) continue;
     forget_the_gone();
-    std::erase_if(guests_, [&](Guest& guest) { return !listen_to(guest); });
+    std::erase_if(unidentified_, [&](UnidentifiedPeer& peer) { return !listen_to(peer); });
     accept();
   }
-  guests_.clear();
+  unidentified_.clear();
 }
 
 void WaitingRoom::accept() {
@@ -73,30 +73,30 @@ void WaitingRoom::accept() {
           internal::str("cannot accept at a unix socket: ", internal::errno_text(errno)));
     }
     if (!internal::is_of_same_user(fd.get())) continue;
-    if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
-    guests_.push_back({std::move(fd)});
+    if (unidentified_.size() == kMostUnidentified) unidentified_.erase(unidentified_.begin());
+    unidentified_.push_back({std::move(fd)});
   }
 }
 
 // Whether there may be more to hear.
-bool WaitingRoom::listen_to(Guest& guest) {
-  const ssize_t got = ::recv(guest.fd.get(), guest.bytes.data() + guest.size,
-                             guest.bytes.size() - guest.size, MSG_DONTWAIT);
+bool WaitingRoom::listen_to(UnidentifiedPeer& peer) {
+  const ssize_t got = ::recv(peer.fd.get(), peer.bytes.data() + peer.size,
+                             peer.bytes.size() - peer.size, MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) return false;
-  guest.size += static_cast<size_t>(got);
-  if (guest.size < guest.bytes.size()) return true;
-  seat(guest);
+  peer.size += static_cast<size_t>(got);
+  if (peer.size < peer.bytes.size()) return true;
+  identify(peer);
   return false;
 }
 
 // A task that comes once more takes the place of its predecessor, which has died.
-void WaitingRoom::seat(Guest& guest) {
+void WaitingRoom::identify(UnidentifiedPeer& peer) {
   Hello hello;
-  std::memcpy(&hello, guest.bytes.data(), sizeof hello);
+  std::memcpy(&hello, peer.bytes.data(), sizeof hello);
   if (!is_same_secret(hello.secret, secret_) || hello.generation != member_.generation) return;
   if (hello.rank < 1 || hello.rank >= member_.size()) return;
-  tasks_[static_cast<size_t>(hello.rank)] = std::move(guest.fd);
+  tasks_[static_cast<size_t>(hello.rank)] = std::move(peer.fd);
 }
 
 void WaitingRoom::forget_the_gone() {

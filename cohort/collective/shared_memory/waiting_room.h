@@ -17,7 +17,7 @@ class WaitingRoom {
   // Errors: ResourceExhausted.
   explicit WaitingRoom(const GroupMember& member);
 
-  // What the others must know to come: the socket's name and the secret.
+  // The text that the others need in order to come: the socket's name and the secret.
   std::string invitation() const { return name_ + ' ' + secret_; }
   // Waits until all tasks are there, or the deadline. Errors: ResourceExhausted, those of
   // GroupMember::check.
@@ -29,22 +29,22 @@ class WaitingRoom {
 
  private:
   // Somebody who has not said who they are.
-  struct Guest {
+  struct UnidentifiedPeer {
     internal::UniqueFd fd;
     std::array<char, sizeof(Hello)> bytes{};
     size_t size = 0;
   };
 
   void accept();
-  bool listen_to(Guest& guest);
-  void seat(Guest& guest);
+  bool listen_to(UnidentifiedPeer& peer);
+  void identify(UnidentifiedPeer& peer);
   void forget_the_gone();
 
   const GroupMember& member_;
   const std::string name_;
   const std::string secret_;
   internal::UniqueFd listener_;
-  std::vector<Guest> guests_;
+  std::vector<UnidentifiedPeer> unidentified_;
   std::vector<internal::UniqueFd> tasks_;  // by rank; the first stays empty
 };
 

@@ -91,7 +91,7 @@ Pair mix_32(const char* s, uint64_t a, uint64_t b) {
   return {a + word64(s + 24), b + seed};
 }
 
-// What is carried from one block of 64 bytes to the next.
+// The state that one block of 64 bytes passes to the next.
 struct LongState {
   uint64_t x, y, z;
   Pair v, w;

@@ -15,7 +15,8 @@ struct Free {
   Free* next;
 };
 
-// Of this thread. Not destroyed itself, since objects may outlive what empties it.
+// The free blocks of this thread. The object is never destroyed, because other objects may outlive
+// EmptiesAtThreadEnd.
 struct Kept {
   Free* first[kSizes];
   int count[kSizes];
@@ -32,7 +33,7 @@ struct EmptiesAtThreadEnd {
   }
 };
 
-// Where AddressSanitizer looks for uses of freed memory, nothing is kept.
+// Nothing is kept under AddressSanitizer, which looks for uses of freed memory.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kKeeps = false;
 #else

@@ -12,10 +12,12 @@
 
 namespace cohort::internal {
 
-// As operator new: aligned for any fundamental type. Errors: std::bad_alloc.
+// Allocates as operator new does: aligned for any fundamental type.
+// Errors: std::bad_alloc.
 // Thread safety: any thread, and any other may give the block back.
 void* take_block(size_t bytes);
-// bytes: as taken. At most 32 blocks of a size are kept, none above 2 KB.
+// `bytes`: the number that was passed to take_block. At most 32 blocks of a size are kept, none
+// above 2 KB.
 void give_back_block(void* block, size_t bytes) noexcept;
 
 // For containers, and for the counters of shared pointers.

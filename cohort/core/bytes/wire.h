@@ -39,7 +39,7 @@ class WireReader {
   uint32_t field() const { return field_; }
   // Whether bytes() may be called: packed fields may also come as single numbers.
   bool is_bytes() const { return type_ == Type::kBytes; }
-  // What comes after the field.
+  // The bytes after the field.
   std::string_view left() const { return left_; }
   std::string_view what() const { return what_; }
 

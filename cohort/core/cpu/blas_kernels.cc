@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, 13> kOldKernels = {
     "Katmai",     "Coppermine", "Northwood", "Prescott", "Banias",    "Core2",  "Penryn",
     "Dunnington", "Nehalem",    "Athlon",    "Opteron",  "Barcelona", "Generic"};
 
-// nullptr where libtorch uses another BLAS. By name: which one is not known when this is built.
+// The name of the kernels; nullptr if libtorch uses another BLAS. The function is found by name,
+// because it is not known at build time which BLAS libtorch uses.
 const char* kernels_in_use() {
   const auto get =
       reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));

@@ -28,9 +28,9 @@ void set_float_control_word(uint64_t) {}
 
 namespace {
 
-// A thread inherits the control word of the one that starts it, so this is for those that
-// libtorch's earlier operations have started. (at::parallel_for starts threads only in what is
-// compiled with OpenMP, as this file is where the library is built by GCC, without sanitizers.)
+// Sets this on the threads that libtorch's earlier operations have started; later threads inherit
+// the control word of the thread that starts them. (at::parallel_for starts threads only in code
+// that is compiled with OpenMP. This file is, if the library is built by GCC without sanitizers.)
 void flush_in_openmp_team() {
   thread_local int done_for = 1;
   const int threads = at::get_num_threads();

@@ -39,7 +39,7 @@ void prefer_huge_pages([[maybe_unused]] void* data, size_t bytes) noexcept {
   const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
   const uintptr_t last = (begin + bytes) / kHugePage * kHugePage;
   auto* const pages = reinterpret_cast<void*>(first);
-  // Where either fails the pages stay as they are, which is no error.
+  // If either call fails, the pages stay as they are, which is no error.
   if (::madvise(pages, last - first, MADV_HUGEPAGE) == 0) {
     ::madvise(pages, last - first, kCollapse);
   }

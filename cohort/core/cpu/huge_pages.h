@@ -6,9 +6,9 @@
 namespace cohort::internal {
 
 // Asks the system to hold [data, data + bytes) in huge pages, as far as these fit into it. A table
-// of many rows has more pages than the processor remembers: most rows cost it a look-up of where
-// their page lies, as slow as reading them. Changes no contents. Does nothing for less than 4 MiB,
-// and where the system has no huge pages or is not to give them away
+// of many rows has more pages than the processor remembers, so that for most rows it must look up
+// where their page lies, which is as slow as reading them. Changes no contents. Does nothing for
+// less than 4 MiB, and if the system has no huge pages or is not to give them away
 // (/sys/kernel/mm/transparent_hugepage/enabled: never).
 void prefer_huge_pages(void* data, size_t bytes) noexcept;
 

@@ -20,8 +20,8 @@ constexpr bool kHasOpenMp = true;
 #else
 constexpr bool kHasOpenMp = false;  // at::parallel_for is a plain loop
 #endif
-// Contended cores are those where the caller waited for the others longer than this, and longer than its
-// own part took.
+// Cores count as contended if the caller waited for the other threads longer than this, and longer
+// than its own part took.
 constexpr std::chrono::milliseconds kLate{1};
 
 void share_by_openmp(int64_t begin, int64_t end, int64_t grain, Clock::time_point start,

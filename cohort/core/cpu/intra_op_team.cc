@@ -18,9 +18,11 @@
 namespace cohort::internal {
 namespace {
 
-// Parts come this much smaller than an equal share, so that who is done early takes another.
+// A part is this many times smaller than an equal share, so that a thread that is done early takes
+// another part.
 constexpr int64_t kPartsOfThread = 4;
-// A training step's operations follow each other sooner; with yields in between, see WaitPoint.
+// How long a thread polls before it sleeps. A training step's operations follow each other sooner.
+// Polling yields in between, see WaitPoint.
 constexpr std::chrono::microseconds kLookOut{200};
 
 struct Call {
@@ -55,7 +57,8 @@ class Team {
 
   struct Lease;
 
-  // The helpers there are, `wanted` at most.
+  // Starts helpers until there are `wanted`, or no more can be had; returns how many there are,
+  // `wanted` at most.
   int start(int wanted) {
     wanted = std::min(wanted, kMostHelpers);
     for (; helpers_ < wanted; ++helpers_) {
@@ -113,7 +116,7 @@ class Team {
   const HomeProcess home_;
 };
 
-// From a thread's first call to its end.
+// Holds a team for a thread, from the thread's first call to its end.
 struct Team::Lease {
   Lease() {
     {

@@ -8,8 +8,9 @@
 namespace cohort::internal {
 namespace {
 
-// Found by name in what is loaded: which BLAS and which OpenMP libtorch uses is not known when this
-// is built, and a weak symbol of an executable is bound to nothing at link time.
+// Finds a function by its name in the loaded libraries: it is not known at build time which BLAS
+// and which OpenMP libtorch uses, and a weak symbol of an executable is bound to nothing at link
+// time.
 template <class Function>
 Function* find_function(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
@@ -33,7 +34,8 @@ int blas_threads() {
 
 namespace {
 
-// The process's OpenBLAS threads, and whoever wants none but the caller's.
+// The OpenBLAS threads of the process. They are suspended while anybody wants OpenBLAS to use the
+// calling thread alone.
 class BlasThreads {
  public:
   void suspend() {

@@ -1,5 +1,5 @@
-// How many threads one tensor operation may use: libtorch's OpenMP count, which is a thread's own,
-// and OpenBLAS's, which is the process's and which libtorch's does not reach.
+// The number of threads that one tensor operation may use. libtorch's OpenMP count belongs to a
+// thread. OpenBLAS's count belongs to the process, and libtorch's does not reach it.
 #pragma once
 
 namespace cohort::internal {

@@ -24,8 +24,8 @@ std::string_view bytes_of(const at::Tensor& value) {
   return {static_cast<const char*>(value.data_ptr()), value.nbytes()};
 }
 
-// Of numbers between -2 and 2, few of which have a short form. Sums of as many as several threads
-// share, and of as few as one takes.
+// Hashes results of operations on numbers between -2 and 2, few of which have a short form. One sum
+// is long enough for several threads to share, and one so short that a single thread takes it.
 std::string hash_of_kernels() {
   const at::NoGradGuard no_grad;
   const auto numbers = [](int64_t count) {

@@ -21,7 +21,7 @@ namespace {
 
 #if defined(_OPENMP)
 
-// A thread with OpenMP's threads of its own, who all sleep until it ends.
+// A thread that starts OpenMP threads of its own, all of which sleep until it ends.
 class Sleepers {
  public:
   // Errors: std::system_error (no thread to be had).

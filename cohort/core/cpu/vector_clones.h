@@ -2,9 +2,9 @@
 // starts.
 #pragma once
 
-// Before a function whose loops are worth wider registers. It changes no result where the function
-// neither adds in another order nor fuses operations (-ffp-contract=off), which is on who uses it.
-// Sanitizers start after the choice is made and cannot see it.
+// Marks a function whose loops are worth wider registers. It changes no result if the function
+// neither adds in another order nor fuses operations (-ffp-contract=off); the function's author
+// must see to that. Sanitizers start after the choice is made and cannot see it.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define COHORT_VECTOR_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))

@@ -7,8 +7,8 @@
 
 namespace cohort::internal {
 
-// What O_DIRECT wants addresses, offsets and lengths to be multiples of: the largest logical block
-// that disks have.
+// O_DIRECT needs addresses, offsets and lengths that are multiples of this: the largest logical
+// block that disks have.
 inline constexpr size_t kDirectAlignment = 4096;
 inline constexpr size_t kBigBufferBytes = size_t{8} << 20;
 
@@ -18,9 +18,10 @@ struct GiveBackBuffer {
 };
 using AlignedBuffer = std::unique_ptr<char[], GiveBackBuffer>;
 
-// Of kBigBufferBytes; at most two of them are kept. Thread safety: any thread.
+// A buffer of kBigBufferBytes. At most two of them are kept when they are given back.
+// Thread safety: any thread.
 AlignedBuffer big_buffer();
-// Of `bytes`, rounded up to the alignment.
+// A buffer of `bytes`, rounded up to the alignment.
 AlignedBuffer small_buffer(size_t bytes);
 
 }  // namespace cohort::internal

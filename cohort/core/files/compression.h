@@ -12,9 +12,10 @@ enum class Compression : uint8_t { kNone, kGzip, kZlib };
 // file stands for more bytes than these.
 inline constexpr uint64_t kMaxDeflateRatio = 1032;
 
-// Of "", "GZIP" and "ZLIB", TensorFlow's names. Errors: InvalidArgument (another name).
+// The compression of this name: "", "GZIP" or "ZLIB", as TensorFlow names them.
+// Errors: InvalidArgument (another name).
 Compression compression_of(std::string_view name);
-// The name again.
+// The name of the compression, as compression_of takes it.
 std::string_view compression_name(Compression compression);
 
 }  // namespace cohort::internal

@@ -12,17 +12,17 @@
 
 namespace cohort::internal {
 
-// Of `length` bytes, continuing from the checksum `crc` of what came before.
+// The checksum of `length` bytes, continued from `crc`, the checksum of the bytes before them.
 uint32_t crc32c(const void* data, size_t length, uint32_t crc = 0);
 inline uint32_t crc32c(std::string_view bytes, uint32_t crc = 0) {
   return crc32c(bytes.data(), bytes.size(), crc);
 }
 
-// Of each of the numbers' eight bytes, into as many `crcs`.
+// Writes to `crcs` the checksum of each number's eight bytes.
 void crc32c_each(std::span<const uint64_t> numbers, uint32_t* crcs);
 
-// Of each of the buffers, into as many `crcs`. Of short ones several at a time: the processor's
-// instruction begins anew in every cycle, but takes three to give its result.
+// Writes to `crcs` the checksum of each buffer. Short buffers are processed several at a time: the
+// processor can begin the instruction in every cycle, but takes three cycles to give its result.
 void crc32c_each(std::span<const std::string_view> buffers, uint32_t* crcs);
 
 inline constexpr uint32_t kCrcMaskDelta = 0xa282ead8u;

@@ -31,8 +31,8 @@ Deflater::Deflater(Compression compression) : state_(std::make_unique<State>()) 
 
 Deflater::~Deflater() = default;
 
-// Until all input is taken and all output that is ready is out. With a buffer given, none of the
-// calls can fail.
+// Compresses until all input is taken and all output that is ready is out. None of the calls can
+// fail, because they are given a buffer.
 void Deflater::run(std::string_view in, std::string& out) {
   isal_zstream& stream = state_->stream;
   stream.next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(in.data()));  // it is only read

@@ -106,11 +106,12 @@ class Caller {
 };
 using CallerPtr = std::shared_ptr<Caller>;
 
-// Callers between two files, and those that are stuck with one.
+// The callers that no file uses at present, and those that are stuck with a file.
 class Callers {
  public:
-  // For a call about `path`; one that is stuck with it where there are several: else a new call may
-  // get through where an old one never will.
+  // Takes a caller for a call about `path`. If several callers are stuck with the path, it is one
+  // of them; otherwise it is another, because a new call may get through where an old one never
+  // will.
   CallerPtr take(const std::string& path, const std::string& action) {
     const std::lock_guard lock(mutex_);
     forget_after_fork();
@@ -128,7 +129,7 @@ class Callers {
     }
     return caller;
   }
-  // One whose call is over, or which its file no longer needs.
+  // Gives back a caller whose call is over, or which its file no longer needs.
   void give_back(CallerPtr caller) {
     if (!caller->is_free()) return;  // its thread ends with the call
     const std::lock_guard lock(mutex_);
@@ -144,12 +145,12 @@ class Callers {
   static constexpr size_t kMostStuckWithAFile = 4;
   static constexpr size_t kMostIdle = 4;
 
-  // Whose call has come back after all.
+  // Drops stuck callers whose call has come back after all.
   void drop_free() {
     std::erase_if(stuck_, [](const auto& one) { return one.second->is_free(); });
   }
-  // A child has none of its parent's threads. Their callers are left as they are: a mutex of theirs
-  // may have been held.
+  // A child of fork has none of its parent's threads. The parent's callers are left as they are,
+  // because one of their mutexes may have been held.
   void forget_after_fork() {
     if (process_ == ::getpid()) return;
     process_ = ::getpid();
@@ -185,7 +186,8 @@ class WatchedFile final : public ReadableFile {
   uint64_t size() const override { return size_; }
   bool is_remote() const override { return remote_; }
   void read(uint64_t offset, void* out, size_t length) const override {
-    // Of its own: a read that comes back too late must not write into the caller's memory.
+    // The call has memory of its own: a read that comes back too late must not write into the
+    // caller's memory.
     const auto bytes = std::make_shared_for_overwrite<char[]>(length);
     caller_->run(
         timeout_, str("reading ", quoted(path_), " at byte ", offset),

@@ -22,25 +22,28 @@ struct FileDeadline {
   bool remote_only = false;
 };
 
-// Where nobody says otherwise.
+// The deadline that applies if nobody sets another.
 inline constexpr FileDeadline kDefaultFileDeadline = {std::chrono::seconds(60), true};
 
-// What options call `read_timeout`. Errors: InvalidArgument (below 0).
+// The deadline for the option `read_timeout`; `whose` names the options in the error.
+// Errors: InvalidArgument (below 0).
 FileDeadline file_deadline(const std::optional<std::chrono::milliseconds>& read_timeout,
                            const std::string& whose);
 
-// As FileSystem::open; that and every read of the file are given up when `deadline` has passed. The
-// file has a thread, which makes its calls one after another, and each read costs a copy. What was
-// given up goes on on that thread until the kernel lets go of it, and touches nothing of the
-// caller's; `files` must live as long. The file's next call waits for it first, and so does, after
-// four of them, the next call to open the same path: a server that stays away keeps few threads,
-// however often is tried. Threads are used again by the files that come later.
+// Opens a file as FileSystem::open does. The opening and every read of the file are given up when
+// `deadline` has passed. The file has a thread, which makes its calls one after another, and each
+// read costs a copy. A call that was given up goes on on that thread until the kernel lets go of
+// it, and touches nothing of the caller's; `files` must live as long. The file's next call waits
+// for it first. Once four calls are stuck with a path, so does the next call to open that path: a
+// server that stays away keeps few threads, however often a program tries. Later files use the
+// threads again.
 // Errors: also DeadlineExceeded (names the file), ResourceExhausted (no thread to be had).
 std::unique_ptr<ReadableFile> open_within(FileSystem& files, const std::string& path,
                                           const FileDeadline& deadline);
 
-// Any other call about `path`, in the same way; it must own all that it touches. `action`, as in
-// "listing '/net'", begins the error's text. Errors: also what `call` throws.
+// Makes any other call about `path` in the same way; the call must own all that it touches.
+// `action`, such as "listing '/net'", begins the error's text.
+// Errors: also what `call` throws.
 void call_within(const FileDeadline& deadline, const std::string& path, const std::string& action,
                  std::function<void()> call);
 

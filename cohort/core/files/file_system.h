@@ -30,7 +30,8 @@ namespace cohort::internal {
 // is retried, short reads and writes are continued; a write beyond RLIMIT_FSIZE is EFBIG and ends
 // nothing. No call waits for anything but the device; file_deadline.h limits how long.
 
-// A file of which a call failed is lost: it is to be given up. Thread safety: none.
+// If a call of a file fails, the file is lost: it is to be given up.
+// Thread safety: none.
 class WritableFile {
  public:
   // Closes without a sync and without a word: only for files given up.
@@ -55,13 +56,15 @@ class ReadableFile {
   virtual bool is_remote() const { return false; }
   // Exactly `length` bytes from `offset` on. Errors: DataLoss (the file ends before, or EIO).
   virtual void read(uint64_t offset, void* out, size_t length) const = 0;
-  // The same bytes in order, block by block, as fast as they come: the next block is read while
-  // `visit` works on one. Its view ends with the call. Errors: also what `visit` throws.
+  // Reads the same bytes in order, block by block, as fast as they come: the next block is read
+  // while `visit` works on one. The view that `visit` gets ends with the call.
+  // Errors: also what `visit` throws.
   virtual void scan(uint64_t offset, uint64_t length,
                     const std::function<void(std::string_view)>& visit) const;
 };
 
-// Held until it is destroyed, which removes the file, or its process ends in whatever way.
+// A lock that is held until this object is destroyed, which removes the file, or until its process
+// ends in whatever way.
 class FileLock {
  public:
   virtual ~FileLock() = default;
@@ -71,8 +74,8 @@ class FileLock {
 };
 
 struct CreateOptions {
-  // Reserved at once where the file system can, so that a full one is found early. Big files (32
-  // MiB) are written past the page cache.
+  // The size that is reserved at once, if the file system can do that, so that a full one is found
+  // early. Big files (32 MiB) are written past the page cache.
   uint64_t expected_bytes = 0;
 };
 
@@ -93,14 +96,14 @@ class FileSystem {
   virtual void remove(const std::string& path) = 0;
   // Names (not paths) of the entries of a directory, sorted, without "." and "..".
   virtual std::vector<std::string> list(const std::string& directory) = 0;
-  // With its parents, each made durable; one that is there is no error.
+  // Makes the directory and its parents, each durably. An existing directory is no error.
   virtual void make_directories(const std::string& path) = 0;
-  // Makes what was created, renamed and removed in it durable.
+  // Makes durable what was created, renamed and removed in the directory.
   virtual void sync_directory(const std::string& path) = 0;
 
-  // The lock of a file, which is made if need be, and where `owner` is written for others to read.
-  // Held against other processes and against this one alike. Does not wait. Where the file system
-  // has no locks it keeps nobody out, which a warning says once for each file system.
+  // Locks a file, which is made if need be, and writes `owner` into it for others to read. The lock
+  // excludes other processes and this one alike. Does not wait. On a file system without locks it
+  // excludes nobody, which a warning says once for each file system.
   // Errors: FailedPrecondition (it is held; the text has what its holder wrote).
   virtual std::unique_ptr<FileLock> lock(const std::string& path, std::string_view owner) = 0;
   // What the holder of a lock wrote; nothing where nobody holds it, or the file system cannot tell.

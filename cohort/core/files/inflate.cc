@@ -59,8 +59,7 @@ Inflater::Step Inflater::inflate(std::string_view in, std::span<char> out) {
     state_->next_out = reinterpret_cast<uint8_t*>(out.data()) + step.written;
     state_->avail_out = static_cast<uint32_t>(most_out);
     const int code = isal_inflate(state_.get());
-    // Where damaged data ends in the middle of a code, ISA-L 2.30 gives back more than it was
-    // given.
+    // If damaged data ends in the middle of a code, ISA-L 2.30 gives back more than it was given.
     const size_t read = most_in - std::min<size_t>(state_->avail_in, most_in);
     const size_t written = most_out - std::min<size_t>(state_->avail_out, most_out);
     fresh_ = fresh_ && read == 0;

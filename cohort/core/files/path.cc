@@ -3,7 +3,7 @@
 namespace cohort::internal {
 namespace {
 
-// Without the slashes at its end, but for the root's.
+// The path without the slashes at its end, except for the root's.
 std::string_view trimmed(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   return path;

@@ -41,8 +41,8 @@ UniqueFd open_directory(const std::string& path) {
       retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
 }
 
-// An errno, 0 for success. EINVAL, or that there is no such operation, is how some file systems say
-// that directories need no sync.
+// Returns an errno, 0 for success. Some file systems say EINVAL, or that there is no such
+// operation, because their directories need no sync.
 int sync_open_directory(const UniqueFd& fd) {
   if (retry_eintr([&] { return ::fsync(fd.get()); }) == 0 || errno == EINVAL) return 0;
   return is_unsupported(errno) ? 0 : errno;

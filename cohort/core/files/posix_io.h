@@ -1,6 +1,6 @@
-// System calls on descriptors, carried through: what EINTR broke off is repeated, short transfers
-// are continued, and a write beyond RLIMIT_FSIZE is an error (EFBIG) rather than the SIGXFSZ that
-// ends the process.
+// System calls on descriptors that are carried through: calls that EINTR broke off are repeated,
+// short transfers are continued, and a write beyond RLIMIT_FSIZE is an error (EFBIG) rather than
+// the SIGXFSZ that ends the process.
 #pragma once
 
 #include <cerrno>
@@ -24,9 +24,9 @@ struct Transfer {
   int error_number = 0;  // 0: none
 };
 
-// At the descriptor's position.
+// Writes at the descriptor's position.
 Transfer write_all(int fd, std::string_view bytes);
-// From `offset` on; fewer bytes without an error: the file ended.
+// Reads from `offset` on. Fewer bytes without an error mean that the file has ended.
 Transfer read_all(int fd, uint64_t offset, void* out, size_t length);
 // These two give an errno, 0 for success.
 int reserve_space(int fd, uint64_t bytes);  // a file system that cannot reserve: success

@@ -26,7 +26,8 @@ namespace {
 constexpr int kMostAttempts = 16;
 constexpr size_t kMostOwnerBytes = 256;  // of what a holder wrote, in an error's text
 
-// Whether the path names the open file. What a broken disk says is no answer.
+// Whether the path names the open file.
+// Errors: those of looking at the path, such as a broken disk's.
 bool names(const std::string& path, int fd) {
   struct stat open_file {};
   struct stat named {};
@@ -41,8 +42,8 @@ class PosixLock final : public FileLock {
  public:
   PosixLock(UniqueFd fd, std::string path, bool excludes_others)
       : fd_(std::move(fd)), path_(std::move(path)), excludes_others_(excludes_others) {}
-  // A child of a fork holds nothing: its parent does. A file that excludes nobody may be another
-  // writer's as well, whose next save would miss it.
+  // A child of fork holds no lock, only its parent does. If the lock excludes nobody, the file may
+  // also be another writer's, whose next save would miss it.
   ~PosixLock() override {
     if (!home_.is_here() || !excludes_others_) return;
     try {
@@ -121,7 +122,8 @@ std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view o
     UniqueFd fd = open_lock_file(path);
     const int error = try_flock(fd.get(), LOCK_EX);
     if (error == EWOULDBLOCK) {
-      // Whoever asks who holds the lock shares it for a moment; a holder shares it with nobody.
+      // A caller that asks for the holder shares the lock for a moment; a holder shares it with
+      // nobody.
       if (try_flock(fd.get(), LOCK_SH) != 0) throw_held(fd.get(), path);
       std::this_thread::yield();
       continue;
@@ -132,7 +134,7 @@ std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view o
     } else if (error != 0) {
       throw_errno(error, "locking " + quoted(path));
     }
-    // Between the open and the lock somebody may have removed the file or put another there.
+    // Somebody may have removed or replaced the file between the open and the lock.
     if (!names(path, fd.get())) continue;
     write_owner(fd.get(), path, owner);
     return std::make_unique<PosixLock>(std::move(fd), path, has_locks);

@@ -10,8 +10,9 @@
 
 namespace cohort::internal {
 
-// FileSystem::lock. The holder removes the file while it still holds it. Whoever opened it before
-// that, and locks it afterwards, finds that the path names it no more, and opens the new one.
+// Implements FileSystem::lock. The holder removes the file while it still holds the lock. A process
+// that opened the file before, and locks it afterwards, finds that the path no longer names this
+// file, and opens the new one.
 std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view owner);
 // FileSystem::lock_holder.
 std::optional<std::string> posix_lock_holder(const std::string& path);

@@ -21,11 +21,12 @@ namespace {
 
 constexpr uint64_t kDirectScanBytes = uint64_t{32} << 20;
 
-// Those that linux/magic.h has not got.
+// The magic numbers that linux/magic.h lacks.
 constexpr uint32_t kZfsMagic = 0x2fc12fc1, kJfsMagic = 0x3153464a, kBcachefsMagic = 0xca451a4e,
                    kNtfs3Magic = 0x7366746e;
 
-// What is not known counts as remote: a deadline too many costs a copy, one too few a hang.
+// An unknown file system counts as remote: a needless deadline costs a copy, a missing one may let
+// a read hang.
 bool is_on_local_file_system(int fd) {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return false;
@@ -100,7 +101,8 @@ void PosixReadableFile::scan(uint64_t offset, uint64_t length,
                              const std::function<void(std::string_view)>& visit) const {
   check_range(offset, length);
   if (length >= kDirectScanBytes && !is_cached(offset, length)) {
-    // By the descriptor: the path may name another file by now, or none.
+    // The file is opened again through its descriptor, because the path may name another file by
+    // now, or none.
     const std::string same_file = "/proc/self/fd/" + decimal_digits(fd_.get());
     const UniqueFd direct(
         retry_eintr([&] { return ::open(same_file.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT); }));

@@ -17,8 +17,8 @@ class PosixReadableFile final : public ReadableFile {
   // False on the file systems of this machine's disks and memory, true on all others.
   bool is_remote() const override { return remote_; }
   void read(uint64_t offset, void* out, size_t length) const override;
-  // What is large and not in the page cache goes past it (O_DIRECT), where the file system can: the
-  // kernel's own read-ahead is several times slower than a fast disk.
+  // Large parts that are not in the page cache are read past it (O_DIRECT), if the file system can
+  // do that: the kernel's own read-ahead is several times slower than a fast disk.
   void scan(uint64_t offset, uint64_t length,
             const std::function<void(std::string_view)>& visit) const override;
 

@@ -105,8 +105,9 @@ void PosixWritableFile::write(std::string_view bytes) {
   if (done.error_number != 0) fail(done.error_number, "writing to ");
 }
 
-// Leaves in `bytes` what has to go the ordinary way, and goes that way from then on: the file's
-// tail, which is no whole number of blocks, or all of it where the file system wants other blocks.
+// Leaves in `bytes` what must go the ordinary way, and writes that way from then on. This is the
+// file's tail, which is no whole number of blocks, or all of the file if the file system wants
+// other blocks.
 void PosixWritableFile::write_past_cache(std::string_view& bytes) {
   const size_t whole = bytes.size() / kDirectAlignment * kDirectAlignment;
   const Transfer done = write_all(fd_.get(), bytes.substr(0, whole));
@@ -119,7 +120,7 @@ void PosixWritableFile::write_past_cache(std::string_view& bytes) {
   if (!set_direct(fd_.get(), false)) fail(errno, "changing the mode of ");
 }
 
-// What was reserved and not needed.
+// Gives back the space that was reserved and not needed.
 void PosixWritableFile::trim() {
   if (reserved_bytes_ > appended_bytes_) {
     if (int error = set_size(fd_.get(), appended_bytes_)) fail(error, "trimming ");

@@ -14,8 +14,8 @@
 
 namespace cohort::internal {
 
-// From here on a file is written past the page cache: filling the cache with what is not read again
-// costs more than waiting for the device.
+// A file of this size or more is written past the page cache: filling the cache with bytes that are
+// not read again costs more than waiting for the device.
 inline constexpr uint64_t kDirectBytes = uint64_t{32} << 20;
 
 class PosixWritableFile final : public WritableFile {
@@ -28,7 +28,7 @@ class PosixWritableFile final : public WritableFile {
   void close() override;
 
  private:
-  // Runs what may fail; after the first failure everything fails with it.
+  // Runs a step that may fail. After the first failure, every step fails with the same error.
   template <class Step>
   void attempt(Step&& step);
   void flush_full_buffer();

@@ -1,5 +1,5 @@
-// What a simulated file system holds, twice: as programs see it, and as it would be found after the
-// power went.
+// The contents of a simulated file system, twice: as programs see them, and as they would be found
+// after a power cut.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SimulatedPlace {
   std::string name;                          // empty: the root
 };
 
-// What becomes of what was not synced.
+// What happens to content that was not synced.
 enum class Unsynced {
   kLost,
   kKept,   // the device happened to have it
@@ -51,14 +51,14 @@ class SimulatedDisk {
 
   // Null: there is none. Relative paths begin at the root.
   std::shared_ptr<SimulatedNode> find(std::string_view path) const;
-  // Where a path's last name is or would be.
+  // The place of a path's last name, whether or not it is there.
   SimulatedPlace place(std::string_view path) const;
-  // Of files, as programs see them.
+  // The number of bytes that files use, as programs see them.
   uint64_t used_bytes() const;
-  // Of all files, sorted, from the root on ("/a/b").
+  // The paths of all files, sorted, from the root on ("/a/b").
   std::vector<std::string> file_paths() const;
 
-  // Without locks; what is not synced stays so.
+  // A copy without locks. What is not synced is not synced in the copy either.
   SimulatedDisk copy() const;
   SimulatedDisk after(const PowerCut& cut) const;
 

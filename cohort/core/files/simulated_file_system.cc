@@ -23,7 +23,7 @@ struct SimulatedFileSystem::State {
   std::vector<std::string> log;
   bool killed = false;
 
-  // A call with the lock held: what it is, and whether it is to go wrong.
+  // One call, made with the lock held: its kind, and whether it is to fail.
   class Call {
    public:
     Call(State& state, std::string text);

@@ -28,8 +28,8 @@
 
 namespace cohort::internal {
 
-// What every call throws after the process "was killed". No std::exception: nothing that handles
-// errors may take it for one.
+// Thrown by every call after the process "was killed". It is no std::exception, because code that
+// handles errors must not take it for one.
 struct SimulatedKill {};
 
 // Calls of the file system and of its files are counted from 1, whether they fail or not.
@@ -77,7 +77,7 @@ class SimulatedFileSystem final : public FileSystem {
   std::unique_ptr<SimulatedFileSystem> after_kill() const;
   std::unique_ptr<SimulatedFileSystem> after_power_cut(const PowerCut& cut = {}) const;
 
-  // Behind the back of those who call: neither counted nor failing.
+  // These three calls are not counted and do not fail.
   std::vector<std::string> file_paths() const;  // all, sorted: "/a/b"
   std::string content(const std::string& path) const;
   // Makes the file if it is missing; durable at once.

@@ -14,7 +14,7 @@ extern "C" [[gnu::constructor(101)]] void cohort_take_standard_descriptors();
 void cohort_take_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // What the process starts inherits it: that may open files as well.
+    // Programs that the process starts inherit the descriptor, because they may open files as well.
     const int taken = ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     if (taken > STDERR_FILENO) ::close(taken);  // another thread was quicker
   }

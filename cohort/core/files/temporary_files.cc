@@ -54,7 +54,7 @@ bool take_number(std::string_view& text, int base, char end, Number& number) {
   return true;
 }
 
-// Of a name that begins with `prefix`.
+// The writer that a name beginning with `prefix` carries; nullopt if it carries none.
 std::optional<FileWriter> parse_writer(std::string_view name, std::string_view prefix) {
   name.remove_prefix(prefix.size());
   FileWriter writer;

@@ -29,7 +29,7 @@ class WriteBehind {
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 
-  // Takes a full buffer and leaves an empty one, which it waits for while the block before is being
+  // Takes a full buffer and leaves an empty one in its place. Waits while the block before is being
   // written: as long as the device takes, like the write itself.
   void exchange(AlignedBuffer& buffer, size_t filled);
   // Waits until all that was handed over is written.

@@ -77,7 +77,8 @@ std::vector<std::string> folders_of(const Mount& mount, std::string group) {
   const bool is_below =
       mount.root == "/" || group == mount.root || group.starts_with(mount.root + "/");
   if (mount.root != "/") group = is_below ? group.substr(mount.root.size()) : "";
-  // A group outside of the namespace is "/../..": of what is mounted only the top can be of use.
+  // A group outside of the namespace is "/../..": only the top of the mounted groups can be of use
+  // then.
   if (!group.starts_with('/') || group.find("..") != std::string::npos) group.clear();
   while (group.ends_with('/')) group.pop_back();
   std::vector<std::string> folders;

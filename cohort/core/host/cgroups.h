@@ -1,5 +1,6 @@
-// What the control groups (cgroups) that this process is in allow it: containers, Slurm jobs and systemd
-// units limit processor time and memory by them. Both versions of the interface are read.
+// Reads the limits of the control groups (cgroups) that this process is in: containers, Slurm jobs
+// and systemd units limit processor time and memory by them. Both versions of the interface are
+// read.
 //
 //   const std::optional<CpuQuota> quota = Cgroups().cpu_quota();
 //   if (quota) threads = cores_under(*quota, threads);
@@ -15,14 +16,15 @@ namespace cohort::internal {
 // Processor time for all processes of a group together.
 struct CpuQuota {
   double cores = 0;  // seconds of processor time a second; 0.5 is half a core
-  // The same text in all processes whose quota is that of the same group.
+  // Names the group whose quota this is: the same text in all processes that share it.
   std::string group = "";
 };
 
 // How many threads can work at once on at most `cores` cores: 0.5 cores are one thread. At least 1.
 int cores_under(const std::optional<CpuQuota>& quota, int cores);
 
-// At most `cores`, as one of `sharers` processes that divide the quota: at least 1, and 0 where `cores` is.
+// How many of `cores` one of `sharers` processes has if they divide the quota: at least 1, and 0 if
+// `cores` is 0.
 int share_of_quota(const std::optional<CpuQuota>& quota, int sharers, int cores);
 
 // Thread safety: any thread, as of std::vector. Nothing throws: what cannot be read is no limit.
@@ -31,7 +33,8 @@ class Cgroups {
   // `proc`: the folder that says which groups a process is in, and where they are mounted.
   explicit Cgroups(const std::string& proc = "/proc/self");
 
-  // The least of the process's group and of the groups around it that are mounted; nothing: no limit.
+  // The smallest quota of the process's group and of the groups around it that are mounted;
+  // nullopt: no limit.
   std::optional<CpuQuota> cpu_quota() const;
   // The least limit of the same groups, in bytes; nothing: no limit.
   std::optional<int64_t> memory_limit() const;

@@ -1,5 +1,6 @@
-// Whether threads of this process have been kept from their cores of late: by neighbours, by each other, or by
-// the host of a virtual machine. Seen from how late they were, so that it holds in containers, too.
+// Tells whether threads of this process have been kept from their cores of late: by neighbours, by
+// each other, or by the host of a virtual machine. It goes by how late the threads were, so that it
+// works in containers, too.
 #pragma once
 
 #include <atomic>
@@ -13,14 +14,14 @@ class CoreContention {
   using Time = std::chrono::steady_clock::time_point;
   // Nothing but another thread on its core delays a thread by this much within a short loop.
   static constexpr std::chrono::microseconds kLate{500};
-  // How long cores count as contended after somebody was late. Where somebody is late again soon after
-  // that, it is twice as long as the last time: to find out may cost a slice of the scheduler.
+  // How long cores count as contended after a thread was late. If a thread is late again soon
+  // afterwards, the time doubles, because finding out may cost a time slice of the scheduler.
   static constexpr std::chrono::milliseconds kShortest{100};
   static constexpr std::chrono::milliseconds kLongest{1600};
 
-  // Somebody was late by kLate or more.
+  // Notes that a thread was late by kLate or more.
   void note(Time now);
-  // A load.
+  // Costs one atomic load.
   bool is_contended(Time now) const {
     return now.time_since_epoch().count() < until_.load(std::memory_order_relaxed);
   }

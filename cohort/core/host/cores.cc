@@ -10,12 +10,12 @@ namespace {
 constexpr int kNobody = -1;
 
 // Gives cores to tasks, one each; a task with a choice makes room for one that has none.
-class Seating {
+class CoreAssignment {
  public:
-  explicit Seating(std::span<const cpu_set_t> tasks)
+  explicit CoreAssignment(std::span<const cpu_set_t> tasks)
       : tasks_(tasks), owner_(CPU_SETSIZE, kNobody) {}
 
-  bool seat(int task) {
+  bool assign(int task) {
     asked_.assign(owner_.size(), false);
     return find_core(task);
   }
@@ -34,7 +34,7 @@ class Seating {
 
   std::span<const cpu_set_t> tasks_;
   std::vector<int> owner_;   // of each core
-  std::vector<bool> asked_;  // by the task that is being seated
+  std::vector<bool> asked_;  // by the task that is being assigned
 };
 
 }  // namespace
@@ -58,9 +58,9 @@ cpu_set_t decode_cores(std::string_view bytes) {
 }
 
 bool each_can_have_a_core(std::span<const cpu_set_t> tasks) {
-  Seating seating(tasks);
+  CoreAssignment assignment(tasks);
   for (size_t task = 0; task < tasks.size(); ++task) {
-    if (!seating.seat(static_cast<int>(task))) return false;
+    if (!assignment.assign(static_cast<int>(task))) return false;
   }
   return true;
 }

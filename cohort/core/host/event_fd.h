@@ -1,4 +1,5 @@
-// A descriptor that wakes who polls it: readable from a write of a number above 0 to the next read.
+// A descriptor that wakes the threads that poll it: it is readable from a write of a number above 0
+// to the next read.
 #pragma once
 
 #include "cohort/core/host/unique_fd.h"

@@ -1,5 +1,5 @@
-// Whether somebody else computes on this host, for threads that would look for something again and again
-// rather than sleep until it comes.
+// Tells whether others compute on this host, for threads that would poll for something rather than
+// sleep until it comes.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,9 @@ class FreeCores {
   FreeCores(int cores, CountRunning count_running)
       : cores_(cores), count_running_(std::move(count_running)) {}
 
-  // Whether no more threads run than there are cores (or than the process's quota has). The count may be some milliseconds old; where cores
-  // were not free it is up to a second, so that asking costs nothing there.
+  // Whether no more threads run than there are cores (or than the process's quota has). The count
+  // may be some milliseconds old. If cores were not free it may be a second old, so that asking
+  // costs nothing then.
   bool are_free(Time now);
 
  private:
@@ -32,10 +33,10 @@ class FreeCores {
   std::chrono::nanoseconds pause_{0};  // after the last count that found none free
 };
 
-// Those of this host.
+// The free cores of this host.
 FreeCores& host_cores();
 
-// Of /proc/loadavg.
+// The number of running threads in the text of /proc/loadavg.
 std::optional<int> running_threads(std::string_view loadavg);
 
 }  // namespace cohort::internal

@@ -1,12 +1,13 @@
-// Which host this process runs on.
+// Identifies the host on which this process runs.
 #pragma once
 
 #include <string>
 
 namespace cohort::internal {
 
-// The same text in processes that reach each other's abstract unix sockets and are of one user, and in
-// no others: kernel, network namespace and user. Where the system does not tell, one that no other process has.
+// The same text in all processes of one user that reach each other's abstract unix sockets, and in
+// no others. It stands for kernel, network namespace and user. If the system does not tell these,
+// it is a text that no other process has.
 std::string host_identity();
 
 }  // namespace cohort::internal

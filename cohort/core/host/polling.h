@@ -1,4 +1,4 @@
-// Looking again and again, for a bounded time, for what another thread is about to do.
+// Polls, for a bounded time, for what another thread is about to do.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,13 @@
 
 namespace cohort::internal {
 
-// One place where threads wait.
+// A place where threads wait.
 //
-// Between looks a thread yields: whom it waits for may have been put on the same core, and the scheduler
-// then sees that there are two. Where cores are contended it does not: a yield gives the neighbour a whole
-// slice, some milliseconds. There, whom it waits for may be without a core for as long, so that waits are
-// left to sleep where the last few looked in vain: of 16 one looks.
+// A thread yields between two looks: the thread for which it waits may have been put on the same
+// core, and the scheduler then sees that there are two. It does not yield while cores are
+// contended, because a yield gives the neighbour a whole time slice of some milliseconds. The
+// thread for which it waits may then be without a core for as long. So after a few polls in vain,
+// only one wait of 16 polls; the others sleep at once.
 // Thread safety: any thread.
 class Polling {
  public:
@@ -27,8 +28,8 @@ class Polling {
                    Yield yield = std::this_thread::yield)
       : contention_(contention), yield_(yield) {}
 
-  // Looks until predicate() or for about `limit`; returns predicate(). After false the caller
-  // sleeps.
+  // Polls until predicate() is true, for about `limit` at most; returns predicate(). If that is
+  // false, the caller sleeps.
   template <class Predicate>
   bool poll(Predicate predicate, std::chrono::nanoseconds limit) {
     if (predicate()) return true;

@@ -12,7 +12,7 @@ namespace {
 // ENOTSUPP of the kernel, for which the C library has no name.
 constexpr int kKernelsUnsupported = 524;
 
-// What to do about it, where that is clear.
+// Advice for the user, if there is some.
 std::string_view advice(int error_number) {
   switch (error_number) {
     case ENOENT:

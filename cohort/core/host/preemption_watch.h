@@ -10,7 +10,8 @@
 
 namespace cohort::internal {
 
-// Threads of libraries that wait for each other tell nobody that they are late. They are counted instead.
+// Threads of libraries that wait for each other tell nobody that they are late. So this counts how
+// often they are preempted.
 // Thread safety: any thread.
 class PreemptionWatch {
  public:
@@ -20,19 +21,19 @@ class PreemptionWatch {
   PreemptionWatch(CoreContention& contention, Count count)
       : contention_(contention), count_(std::move(count)) {}
 
-  // Counts, at most once in kInterval, and notes a contention where threads were preempted often since the
-  // last time. Costs a load where it does not count.
+  // Counts preemptions, at most once in kInterval, and notes contention if threads were preempted
+  // often since the last time. Costs one atomic load when it does not count.
   void look(Time now);
 
   static constexpr std::chrono::milliseconds kInterval{20};
-  // A few are the kernel's own threads.
+  // Fewer preemptions than this may be due to the kernel's own threads.
   static constexpr int kLeast = 2;
   static constexpr int kPerSecond = 50;
 
  private:
   CoreContention& contention_;
   const Count count_;
-  // In ticks of the clock; whoever sets next_ counts.
+  // In ticks of the clock. The thread that sets next_ counts.
   std::atomic<Time::rep> next_{0};
   std::atomic<Time::rep> last_time_{0};
   std::atomic<int64_t> last_count_{-1};

@@ -33,7 +33,7 @@ class UniqueFd {
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
-  // Whoever needs the errors of close() calls it on what release() gives.
+  // Ignores errors of close(). A caller that needs them calls close() on the result of release().
   void reset() {
     if (fd_ >= 0) ::close(release());
   }

@@ -1,5 +1,5 @@
-// Lines of one kind in the log: a few, and then one that says how many more there were. What others can
-// cause, as often as they like, must not fill a disk.
+// Limits the lines of one kind in the log: a few are written, and then one that says how many more
+// there were. Lines that others can cause, as often as they like, must not fill a disk.
 //
 //   static auto* const refusals = new LineLimit("connections were refused");
 //   refusals->say(str("refused ", peer));

@@ -1,5 +1,5 @@
-// What this process has used, and how long that took: the library counts, and a program can read it.
-// Nothing depends on it.
+// Counters and timings of this process: the library counts what is used and how long that takes,
+// and a program can read it. Nothing depends on it.
 //
 //   monitoring::value("distribution_strategy_input_api_counter",
 //                     {"MirroredStrategy", "distribute_dataset"});

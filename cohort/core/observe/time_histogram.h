@@ -1,4 +1,4 @@
-// Durations by name, of which monitoring::timings tells.
+// Durations by name, which monitoring::timings returns.
 //
 //   static TimeHistogram& times = time_histogram("closure_execution");
 //   const TimedScope timed(times);

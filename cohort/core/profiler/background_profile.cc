@@ -30,7 +30,8 @@ std::string time_shares(const profiler::Profile& profile) {
     const auto phase = static_cast<Phase>(p);
     double time = 0;
     for (const auto& thread : profile.threads) {
-      // Who computes waits for who reads.
+      // Threads that compute wait for threads that read, so input counts on every thread, other
+      // phases only on threads that compute.
       if (phase == Phase::kInput || thread.of(Phase::kCompute).count() > 0) {
         time += static_cast<double>(thread.of(phase).count());
       }

@@ -9,10 +9,11 @@
 
 namespace cohort::internal {
 
-// The number of the session that it has begun; nothing while the profiler runs. A program's
-// profiler::start() takes its place. Thread safety: as profiler::start.
+// Begins a session and returns its number; nullopt while the profiler runs. A program's
+// profiler::start() takes the session's place.
+// Thread safety: as profiler::start.
 std::optional<uint64_t> start_background_profile();
-// What was measured; nothing if another session has taken its place.
+// Ends the session and returns the profile; nullopt if another session has taken its place.
 std::optional<profiler::Profile> stop_background_profile(uint64_t session);
 
 // "71% compute, 12% update, 8% input, 5% exchange, 2% wait, 2% other": of the time of the threads that

@@ -26,8 +26,8 @@ COHORT_API const char* phase_name(Phase phase);
 struct ProfilerOptions {
   // Records when each phase, and each part of a plan, began and ended, for write_chrome_trace.
   bool trace = false;
-  // Per thread, and as many parts; later ones are left out of the trace, but phases are still
-  // counted in the times.
+  // The most phases that a trace keeps of each thread, and the most parts. Later ones are left out
+  // of the trace, but phases still count in the times.
   int64_t max_trace_events = 1'000'000;
 };
 

@@ -1,13 +1,14 @@
-// Whether code runs to find out the forms of what it returns, on placeholders instead of data.
+// Tells whether code runs on placeholders instead of data, only to find out the form of what it
+// returns.
 #pragma once
 
 #include <cstdint>
 
 namespace cohort::internal {
 
-// While it lives, calls on this thread are of that kind: writes of variables are checked and left
-// undone, and draws leave their generators where they are afterwards. With false it ends that for a part that
-// is to last, as the making of a layer's weights.
+// During its lifetime, calls on this thread are traced: writes of variables are checked and left
+// undone, and random draws leave their generators as they were. Tracing(false) ends that for code
+// whose effects are to last, such as the making of a layer's weights.
 class Tracing {
  public:
   explicit Tracing(bool traces = true);
@@ -19,8 +20,9 @@ class Tracing {
   uint64_t outer_;
 };
 
-// For variables and generators, which keep their state. For layers that refuse certain values:
-// placeholders are zeros and empty strings. For variables whose values are elsewhere: zeros will do.
+// Whether the calling thread is traced. Variables and generators ask, because they keep their state
+// then; layers that refuse certain values, because placeholders are zeros and empty strings;
+// variables whose values are elsewhere, because zeros will do then.
 bool is_tracing();
 // Tells the traces of a thread apart, each with those inside of it; 0 outside of them.
 uint64_t current_trace();

@@ -17,8 +17,9 @@ namespace {
 
 using Listeners = std::vector<std::shared_ptr<FailureListener>>;
 
-// Between a throw and the catch of run_program only destructors run. Who waits here for longer has
-// been caught by the program itself, which goes on; other tasks wait for it all the same.
+// Only destructors run between a throw and the catch of run_program. If a listener waits for longer
+// than this, the program has caught the exception itself and goes on; other tasks wait for it all
+// the same.
 constexpr std::chrono::milliseconds kPatience{200};
 
 thread_local FailureFrame* current_frame = nullptr;
@@ -62,7 +63,8 @@ void add_failure_listener(std::weak_ptr<FailureListener> listener) {
   known.all.push_back({&Task::current(), std::move(listener)});
 }
 
-// Those that left by an exception nobody has caught yet, and a thread that ends their wait.
+// The listeners that have left by an exception that nobody has caught yet, and a thread that ends
+// their wait.
 class FailureFrame::Leaving {
  public:
   Leaving() : timer_([this] { run(); }) {}

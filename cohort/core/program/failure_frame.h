@@ -1,6 +1,6 @@
-// Why a program is left, for those who must pass it on. A strategy whose program ends by an exception
-// has other tasks to tell; its destructor runs meanwhile and cannot see the exception, but whoever
-// catches it can.
+// Tells which error ends a program, to those who must pass it on. A strategy whose program ends by
+// an exception has other tasks to tell. Its destructor runs while the exception is on its way and
+// cannot see it, but the code that catches it can.
 //
 //   FailureFrame frame;                          // run_program
 //   try {
@@ -20,29 +20,32 @@ namespace cohort::internal {
 class FailureListener {
  public:
   virtual ~FailureListener() = default;
-  // What ends the program. Null: something has caught the exception on its way, or took too long.
+  // Called with the error that ends the program. Null: something has caught the exception on its
+  // way, or took too long.
   virtual void on_failure(const std::exception_ptr& error) noexcept = 0;
 };
 
-// `listener` is told, as long as it lives, of what ends a program of the calling thread's task. It may
-// be told more than once. Thread safety: any thread.
+// Tells `listener`, as long as it lives, which error ends a program of the calling thread's task.
+// It may be told more than once.
+// Thread safety: any thread.
 void add_failure_listener(std::weak_ptr<FailureListener> listener);
 
-// On the stack of what catches all errors of a program.
-// Thread safety: of its own thread; listeners are told on any.
+// Lives on the stack of the function that catches all errors of a program.
+// Thread safety: the frame belongs to its thread; listeners are told on any.
 class FailureFrame {
  public:
   FailureFrame();
-  // Those that are still waiting are told that nothing is known.
+  // Tells the listeners that still wait that nothing is known.
   ~FailureFrame();
   FailureFrame(const FailureFrame&) = delete;
   FailureFrame& operator=(const FailureFrame&) = delete;
 
-  // The calling thread's innermost; null: nothing will catch.
+  // The innermost frame of the calling thread; null: nothing will catch errors.
   static FailureFrame* current();
 
-  // For a destructor that runs because of an exception: `listener` is told what it was by caught(), or
-  // a fifth of a second later that nothing is known.
+  // To be called by a destructor that runs because of an exception. caught() tells `listener` which
+  // one it was; if caught() has not come after a fifth of a second, `listener` is told that nothing
+  // is known.
   // Errors: ResourceExhausted (no thread, no memory; the listener is told nothing).
   void leave(std::shared_ptr<FailureListener> listener);
 

@@ -1,5 +1,6 @@
 // Notices fork(). A child has none of its parent's threads, and locks that those held stay locked
-// for ever: whoever waits there waits in vain. Children that call exec or exit are not concerned.
+// for ever, so that the child would wait for them in vain. Children that call exec or exit are not
+// affected.
 #pragma once
 
 #include <cstdint>

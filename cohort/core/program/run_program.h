@@ -32,9 +32,9 @@ namespace internal {
 COHORT_API int run_program(const std::function<int()>& program, const ExitCodes& codes);
 }  // namespace internal
 
-// Calls `program`, which returns the exit code or nothing (0), and returns it; if it throws, the
-// code above, after a line "name: CLASS: what was wrong" on stderr. The tasks that work in step with
-// this one (MultiWorkerMirroredStrategy) get the same error.
+// Calls `program`, which returns the exit code or nothing (0), and returns that code. If it throws,
+// writes a line "name: CLASS: what was wrong" to stderr and returns the code above. The tasks that
+// work in step with this one (MultiWorkerMirroredStrategy) get the same error.
 template <class Program>
 int run_program(Program&& program, const ExitCodes& codes = {}) {
   static_assert(std::is_invocable_v<Program&>,

@@ -1,5 +1,5 @@
-// Threads, and a typed error where the system gives none: std::thread's says "Resource temporarily
-// unavailable", and neither of what nor what for.
+// Starts threads, and throws a typed error if the system gives none. std::thread's own error says
+// only "Resource temporarily unavailable", and not what is unavailable, nor what for.
 //
 //   thread_ = start_thread("to read ahead with", [this] { run(); });
 #pragma once

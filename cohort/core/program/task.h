@@ -1,4 +1,4 @@
-// For which task of a job the calling code acts. One process is one task as a rule; in an
+// The task of a job for which the calling code acts. A process is one task as a rule; in an
 // in-process cluster each server's threads act for a task of their own, and name their own devices.
 //
 //   const ScopedTask as_worker(Task::named("worker", 1));
@@ -24,8 +24,9 @@ class Task {
   static const Task& current();
   // Whether a ScopedTask lives on the calling thread.
   static bool is_scoped();
-  // Threads outside of any ScopedTask act for `task` from here on: of a process that is one task of
-  // a cluster. Errors: FailedPrecondition (the process is another task already).
+  // Lets threads outside of any ScopedTask act for `task` from now on: for a process that is one
+  // task of a cluster.
+  // Errors: FailedPrecondition (the process is another task already).
   static void set_for_process(const Task& task);
 
   Task(const Task&) = delete;

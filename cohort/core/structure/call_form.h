@@ -1,5 +1,5 @@
-// How a function is called with given arguments, or why it cannot be: what the templates at the
-// edge of the library check, so that a mistake is one message at the line of the call.
+// Finds how a function is called with given arguments, or why it cannot be called. The templates at
+// the edge of the library check this, so that a mistake is one message at the line of the call.
 //
 //   check_call<Fn, ReplicaContext, Structure>();   // a message for each CallFault
 #pragma once
@@ -70,8 +70,8 @@ struct NoForm {
   static constexpr bool kMissing = true;
 };
 
-// To ask whether a generic function can be called compiles its body: an error there is the user's.
-// No std::is_invocable, which puts five lines more before the user's own.
+// Whether a generic function can be called. The question compiles its body, in which an error is
+// the user's. std::is_invocable would put five lines more before the user's own.
 template <class Fn, class... Values>
 concept TakesAsItIs = requires(Fn& fn, const Values&... values) {
   fn(values...);
@@ -168,7 +168,7 @@ constexpr CallFault first_fault(std::initializer_list<CallFault> faults) {
   return CallFault::kNone;
 }
 
-// Where the values are one Structure, its members are known at run time only.
+// If the values are one Structure, its members are known at run time only.
 template <class... Parameters, class... Values>
 constexpr CallFault parameters_fault(std::tuple<Parameters...>*, std::tuple<Values...>*) {
   if constexpr (kIsOneStructure<Values...>) {

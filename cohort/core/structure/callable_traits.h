@@ -1,5 +1,5 @@
-// The arguments and the result of a callable type: what a template at the edge of the library needs
-// to know before it hands over to type-erased code.
+// The arguments and the result of a callable type. Templates at the edge of the library need them
+// before they hand over to type-erased code.
 //
 //   using Traits = CallableTraits<decltype([](const Tensor& x, int64_t n) { return x; })>;
 //   static_assert(Traits::kArity == 2);

@@ -1,5 +1,6 @@
-// Leaves of a structure that are more than one tensor, or whose rows need a mark: dicts of reserved
-// keys, so that all that walks over structures (files, states, devices) need not know of them.
+// Leaves of a structure that consist of several tensors, or whose rows need a mark. They are dicts
+// with reserved keys, so that code that walks over structures (files, states, devices) need not
+// know of them.
 //
 //   {'$values', '$row_splits'}   a RaggedTensor (ragged_tensor.h)
 //   {'$row'}                     a row of one: batches of rows are RaggedTensors again

@@ -33,7 +33,8 @@ bool is_wanted(std::string_view wanted, std::string_view type) {
   return wanted.empty() || upper(wanted) == type;
 }
 
-// What config:: sets. Thread safety: any thread.
+// The settings that the functions of config:: make.
+// Thread safety: any thread.
 class DeviceContext {
  public:
   void split(const std::string& type, int count) {
@@ -84,7 +85,7 @@ DeviceContext& context() {
   return *instance;
 }
 
-// Of the task that the calling code acts for.
+// The default device of the task for which the calling code acts.
 DeviceSpec default_device() {
   const internal::Task& task = internal::Task::current();
   return {.job = task.job(), .replica = 0, .task = task.index(), .type = "CPU", .index = 0};
@@ -102,7 +103,7 @@ std::string existing_devices() {
   return names;
 }
 
-// What may be done about a device that is not there.
+// Advice for an error about a device that does not exist.
 std::string advice_for(const std::string& type) {
   if (type == "GPU" && num_physical(type) == 0) {
     return "libtorch sees no GPU on this machine: it was built without CUDA, or the driver shows "

@@ -39,7 +39,8 @@ struct COHORT_API DeviceSpec {
 // CPU:0.
 // Errors: InvalidArgument.
 COHORT_API std::string canonicalize(std::string_view name, std::string_view defaults = "");
-// As "/device:CPU:0", for names that are valid on every task. Errors: InvalidArgument.
+// The name without job and task ("/device:CPU:0"), which is valid on every task.
+// Errors: InvalidArgument.
 COHORT_API std::string canonicalize_without_job_and_task(std::string_view name);
 
 namespace config {

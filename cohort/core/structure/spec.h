@@ -54,9 +54,9 @@ class COHORT_API TensorSpec {
   // The most specific spec that both fit. It has a name only if both have the same.
   // Errors: InvalidArgument (kind or dtype differ).
   TensorSpec most_specific_compatible(const TensorSpec& other) const;
-  // With a new dimension 0 / without dimension 0 / with dimension 0 replaced; an unknown rank stays
-  // unknown. Errors: InvalidArgument (rank 0 where there must be a dimension 0; a size below
-  // kUnknownDim).
+  // These three return the spec with a new dimension 0, without dimension 0, and with another size
+  // of dimension 0. An unknown rank stays unknown.
+  // Errors: InvalidArgument (rank 0 where there must be a dimension 0; a size below kUnknownDim).
   TensorSpec with_leading_dim(int64_t size) const;
   TensorSpec without_leading_dim() const;
   TensorSpec with_batch_dim(int64_t size) const;

@@ -133,7 +133,7 @@ Structure::Kind Structure::kind() const {
 
 const Leaf& Structure::leaf() const {
   if (const auto* leaf = std::get_if<Leaf>(&node_)) return *leaf;
-  // A mark around one leaf is not in the way of who wants the leaf.
+  // A mark around a leaf does not hide the leaf.
   const internal::Composite kind_here = internal::composite_kind(*this);
   if (kind_here == internal::Composite::kRaggedRow || kind_here == internal::Composite::kSparse) {
     return items()[0].second.leaf();

@@ -29,8 +29,8 @@ std::string as_tuple(const Structure::Dict& members) {
   return str("tuple(", text, members.size() > 3 ? ", ...)" : ")");
 }
 
-// Members of a dict stand in the order in which somebody wrote them, parameters in another one's: a
-// label that is taken by its place becomes an image.
+// Members of a dict stand in the order in which somebody wrote them, which may differ from the
+// order of the parameters: if they were taken by their place, a label could become an image.
 [[noreturn]] void refuse_dict(const Structure& dict, const std::string& taker,
                               const CallSite& site) {
   throw InvalidArgumentError(str(

@@ -50,7 +50,7 @@ decltype(auto) call_members(Fn& fn, const CallSite& site, Context& context,
   return call_values<Form>(fn, site, context, indices, input[kIndex]...);
 }
 
-// fn with the parameters of a form: out of one Structure, or out of as many values.
+// Calls fn with the parameters of a form, taken from one Structure or from as many values.
 template <class Form, class Fn, class Context, class... Values>
 decltype(auto) call_with_form(Fn& fn, const CallSite& site, Context& context,
                               const Values&... values) {
@@ -68,7 +68,8 @@ decltype(auto) call_with_form(Fn& fn, const CallSite& site, Context& context,
   }
 }
 
-// fn, with the context if it asks for one first, and with what it declares out of `values`.
+// Calls fn with the context, if it asks for one first, and with the parameters that it declares,
+// taken from `values`.
 // Errors: InvalidArgument (a structure does not fit the parameters), what fn throws.
 template <class Fn, class Context, class... Values>
 decltype(auto) call_function(Fn& fn, const CallSite& site, Context& context,

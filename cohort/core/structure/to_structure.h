@@ -1,4 +1,4 @@
-// What a function returned, as a Structure, and back:
+// Makes a Structure from what a function returned:
 //
 //   to_structure(std::pair(images, 0.5));     // (float32 [2, 3], float64 [])
 //   struct Loss { Tensor sum, count; };

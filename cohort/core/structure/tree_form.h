@@ -1,5 +1,5 @@
-// What Structure and StructureSpec say of the form of a tree, and how they compare it: one node at
-// a time, so that each can be compared with itself and with the other.
+// Describes and compares the forms of Structure and StructureSpec, one node at a time, so that each
+// can be compared with itself and with the other.
 #pragma once
 
 #include <algorithm>

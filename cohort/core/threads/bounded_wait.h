@@ -1,5 +1,6 @@
-// Timeouts of users, who may write milliseconds::max() for "as long as it takes": a sum with a clock, or
-// the same in nanoseconds, would overflow, and the wait be over at once.
+// Bounds the timeouts of users, who may write milliseconds::max() for "as long as it takes". Adding
+// this to a clock, or converting it to nanoseconds, would overflow, and the wait would be over at
+// once.
 //
 //   const auto deadline = std::chrono::steady_clock::now() + bounded_wait(options.timeout);
 #pragma once
@@ -9,10 +10,10 @@
 
 namespace cohort::internal {
 
-// Longer is as good as for ever.
+// The longest wait. A longer one is as good as for ever.
 inline constexpr std::chrono::hours kLongestWait{24 * 365};
 
-// `wait`, but no further from 0 than that.
+// `wait`, limited to kLongestWait in both directions.
 template <class Rep, class Period>
 constexpr std::chrono::duration<Rep, Period> bounded_wait(
     const std::chrono::duration<Rep, Period>& wait) {

@@ -1,4 +1,4 @@
-// Notices when two threads use at once what belongs to one thread at a time, for the price of one
+// Notices when two threads use an object at once that belongs to one thread at a time. Costs one
 // atomic exchange.
 //
 //   const ExclusiveUse::Hold hold(use_, "a dataset's iterator");
@@ -12,8 +12,8 @@ namespace cohort::internal {
 
 class ExclusiveUse {
  public:
-  // Errors: FailedPrecondition (somebody else is at it: another thread, or a function that this
-  // thread is in). What the other does is not disturbed.
+  // Errors: FailedPrecondition (the object is in use already, by another thread or by a function
+  // that this thread is in). The other use is not disturbed.
   class [[nodiscard]] Hold {
    public:
     Hold(ExclusiveUse& use, const char* what) : use_(use) {

@@ -17,11 +17,12 @@ template <class T>
 class Lazy {
  public:
   Lazy() = default;
-  // With a value that is known from the start, if any.
+  // Begins with a value that is known from the start, if there is one.
   explicit Lazy(std::optional<T> value) : value_(std::move(value)), made_(value_.has_value()) {}
 
-  // The value; `make` gives it where nobody has made it yet, and must not ask for it again. A
-  // `make` that throws leaves it unmade. Errors: those of `make`.
+  // Returns the value. If nobody has made it yet, `make` makes it; `make` must not ask for it
+  // again. If `make` throws, the value stays unmade.
+  // Errors: those of `make`.
   template <class Make>
   const T& get(const Make& make) const {
     if (!made_.load(std::memory_order_acquire)) {
@@ -31,7 +32,7 @@ class Lazy {
     }
     return *value_;
   }
-  // In place of what there was, which nobody may be reading at this moment.
+  // Replaces the value. Nobody may be reading the old one at this moment.
   void set(T value) {
     const std::lock_guard lock(mutex_);
     value_ = std::move(value);

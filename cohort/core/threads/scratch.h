@@ -7,8 +7,8 @@
 
 namespace cohort::internal {
 
-// Empty at first. `Purpose` tells lists apart that one call needs side by side; where a call is
-// inside of another of the same kind, the inner one takes memory of its own.
+// The list is empty at first. `Purpose` tells lists apart that one call needs side by side. If a
+// call is inside of another of the same kind, the inner one takes memory of its own.
 template <class T, class Purpose>
 class Scratch {
  public:

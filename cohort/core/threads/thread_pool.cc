@@ -65,8 +65,8 @@ struct ThreadPool::State {
   void run_one(const std::function<void()>& task, int index);
 };
 
-// Where a task ends its thread (pthread_exit): others wait for the tasks in the queue. Must not
-// throw, or the C library aborts.
+// Replaces this thread after a task has ended it (pthread_exit), because others wait for the tasks
+// in the queue. Must not throw, or the C library aborts.
 void ThreadPool::State::replace_this_thread(int index) {
   using logging::Level;
   internal::log(
@@ -101,7 +101,8 @@ void ThreadPool::State::run_tasks(int index) {
       queue.pop_front();
       lock.unlock();
       run_one(task, index);
-      // The task dies before the lock is taken: what it holds may schedule again as it goes.
+      // The task is destroyed before the lock is taken, because destructors of what it holds may
+      // schedule again.
     }
     lock.lock();
   }

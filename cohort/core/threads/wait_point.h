@@ -1,4 +1,4 @@
-// Waiting for what other threads set in atomics, at the price of a few loads where it comes soon.
+// Waits for values that other threads set in atomics. A short wait costs only a few loads.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace cohort::internal {
 // The predicate reads atomics that somebody sets before calling notify(); with sequentially
 // consistent stores no wake-up is lost.
 //
-// No std::condition_variable: glibc's may hold up whoever notifies until a thread that it woke before
-// has got a core.
+// It is no std::condition_variable, because glibc's may hold up the thread that notifies until a
+// thread that was woken before has got a core.
 // Thread safety: any thread.
 class WaitPoint {
  public:
@@ -41,7 +41,7 @@ class WaitPoint {
     return met;
   }
 
-  // Wakes whoever sleeps. Nothing but a load where nobody does. Waits for nobody.
+  // Wakes all threads that sleep here, and waits for none of them. Costs one load if none sleeps.
   void notify() {
     if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
     notifications_.fetch_add(1, std::memory_order_seq_cst);

@@ -1,4 +1,5 @@
-// How a collective call exchanges values: as the options say that it was given, else as its strategy's do.
+// Decides how a collective call exchanges values: by the options of the call, else by those of its
+// strategy.
 #pragma once
 
 #include "cohort/collective/call_timeout.h"
@@ -8,8 +9,8 @@ namespace cohort::internal {
 
 class StrategyCore;
 
-// Lives as long as the call, on its thread. A group keeps the implementation with which it was formed,
-// and packs are of gradients: what counts in a call is the timeout.
+// Lives as long as the call, on its thread. Only the timeout counts in a call: a group keeps the
+// implementation with which it was formed, and only gradients go in buckets.
 class CommunicationScope {
  public:
   // Errors: InvalidArgument (a negative field).

@@ -16,8 +16,8 @@ struct CreatorEntry;
 // that it links to.
 using Creators = std::shared_ptr<const CreatorEntry>;
 
-// The context of a piece of code, of the thread that it describes. Lives on its stack, but for that
-// of a Scope.
+// The context of a piece of code that a thread runs. It lives on that thread's stack, except for
+// the frame of a Scope.
 struct ContextFrame {
   // nullptr: a scope that changes the creators alone; the context is that of the frames below.
   StrategyCore* core = nullptr;
@@ -40,10 +40,10 @@ const ContextFrame* current_frame();
 // Pushes a frame during its lifetime. Scopes that are still open above it at the end are left.
 class ContextGuard {
  public:
-  // The context has the creators of the thread, or others.
+  // Enters a context with the creators of the thread, or with others.
   ContextGuard(StrategyCore& core, Replica* replica, int update_component = -1);
   ContextGuard(StrategyCore& core, Replica* replica, Creators creators);
-  // Other creators in the context as it is.
+  // Changes the creators and leaves the context as it is.
   explicit ContextGuard(Creators creators);
   ~ContextGuard();
   ContextGuard(const ContextGuard&) = delete;
@@ -53,16 +53,16 @@ class ContextGuard {
   ContextFrame frame_;
 };
 
-// Pushes the frame of a scope. core, replica: nullptr, where it leaves the context as it is.
+// Pushes the frame of a scope. `core` and `replica` are nullptr if it leaves the context as it is.
 ContextFrame* open_scope(std::shared_ptr<StrategyCore> core, Replica* replica, Creators creators);
-// Takes it off; once. `what`: "the scope of a MirroredStrategy".
+// Removes the frame; to be called once. `what`: "the scope of a MirroredStrategy".
 // Errors: as Scope::close.
 void close_scope(ContextFrame* frame, const std::string& what);
 
 // The creators of the calling thread.
 Creators current_creators();
 // The creators with which the calling thread entered this replica of a step: they were open around
-// `run`. Nobody enters the default strategy's replica, which has those of the thread.
+// `run`. The default strategy's replica, which nobody enters, has those of the thread.
 Creators creators_around_step(const Replica& replica);
 
 // The core of the current strategy: that of the innermost frame, else the one set for the program,

@@ -1,5 +1,5 @@
-// What the processes of a sync group tell each other about their input before each step, so that
-// all of them end, fail and go on at the same one.
+// The status of their input that the processes of a sync group exchange before each step, so that
+// all of them end, fail and go on at the same step.
 #pragma once
 
 #include <algorithm>

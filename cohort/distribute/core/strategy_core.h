@@ -151,15 +151,15 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // each call. nullptr for a task that is alone. See train::Trackable::save_group.
   virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
 
-  // What a call of this task has failed with, which other tasks may not know of: if the strategy ends
-  // before another step begins, it is what they get.
+  // Notes the error of a failed call of this task, of which other tasks may not know. If the
+  // strategy ends before another step begins, they get this error.
   virtual void note_failure(const std::exception_ptr&) noexcept {}
 
-  // Whether other tasks, which run the same program, take the steps. What owns variables then makes
-  // them when it is made itself, so that every task has them in one order.
+  // Whether other tasks, which run the same program, take the steps. An object that owns variables
+  // then makes them when it is made itself, so that every task has them in one order.
   virtual bool steps_run_elsewhere() const { return false; }
-  // Whether the calling code can read variables: not in a task that is to take others' steps, before it
-  // serves, nor in one that only keeps them.
+  // Whether the calling code can read variables. It cannot in a task that is to take others' steps,
+  // before it serves, nor in one that only keeps them.
   virtual bool can_read_variables() const { return true; }
 
   // The functions of the strategy that other tasks may call.

@@ -118,7 +118,8 @@ class VariableInitializer {
   std::optional<KnownValues> describe() const {
     return describe_ == nullptr ? std::nullopt : describe_();
   }
-  // For the library's own use: whose parts other processes can read themselves; or nullptr.
+  // For the library's own use: the restored value, parts of which other processes can read
+  // themselves; or nullptr.
   const std::shared_ptr<const internal::PendingValue>& restored() const { return restored_; }
 
  private:

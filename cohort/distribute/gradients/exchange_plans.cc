@@ -22,7 +22,7 @@ std::string list_names(const std::vector<Variable>& variables) {
 
 namespace {
 
-// Replicas that bring different lists would wait for each other's gradients for ever.
+// If replicas had different lists, they would wait for each other's gradients for ever.
 void check_same_variables(const Replica& replica,
                           const std::vector<const std::vector<Variable>*>& lists) {
   const int first_id = replica.replica_id_in_sync_group() - replica.local_replica_id();

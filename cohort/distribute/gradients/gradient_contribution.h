@@ -24,7 +24,7 @@ Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& varia
 struct Contribution {
   Contribution(const GradientExchange& through, int of_replica)
       : Contribution(through, of_replica, {}, {}) {}
-  // rows: as many as gradients; those of sparse ones are read here.
+  // `rows` is as long as `brought`. The rows of sparse gradients are read into it here.
   Contribution(const GradientExchange& through, int of_replica, std::span<Tensor> brought,
                std::span<SparseRows> rows);
 
@@ -36,7 +36,7 @@ struct Contribution {
   std::span<const SparseRows> sparse;
 };
 
-// What all replicas of a task pass to a meeting; each element is a Contribution*.
+// What all replicas of a task pass to a barrier; each element is a Contribution*.
 using Contributions = std::span<void* const>;
 inline Contribution& of_replica(Contributions all, size_t replica) {
   return *static_cast<Contribution*>(all[replica]);

@@ -150,9 +150,10 @@ void LateGradients::write(Contributions local) {
   message_ = {message, static_cast<size_t>(places.end())};
 }
 
-void LateGradients::exchange(const TaskPacks& packs) {
+void LateGradients::exchange(const TaskBuckets& buckets) {
   if (sums_.empty()) return;
-  // Every task comes here when it has read the rows of the step before, whoever exchanged them.
+  // Every task comes here when it has read the rows of the step before, whether or not this object
+  // exchanged them.
   const std::vector<collective::BufferPool::Piece> read = group_.buffers().take_set_aside();
   group_.between().gather_bytes(message_, gathered_,
                                 {.name = "sparse gradients and those that are new",
@@ -164,7 +165,7 @@ void LateGradients::exchange(const TaskPacks& packs) {
   for (int task = 0; task < tasks; ++task) read_rows(task);
   for (Sum& sum : sums_) {
     const bool dense = sum.count.present > sum.count.sparse;
-    if (dense && !packs.contains(sum.variable)) exchange_dense(sum);
+    if (dense && !buckets.contains(sum.variable)) exchange_dense(sum);
   }
 }
 
@@ -210,7 +211,7 @@ void LateGradients::read_rows(int task) {
   }
 }
 
-// What adds them up, and the rule, write to the places that the ids say.
+// The sum and the rule write to the places that the ids name.
 void LateGradients::check_rows(int task, const Sum& sum) const {
   int64_t last = -1;
   for (const SparseRows::Row& row : sum.of_tasks[static_cast<size_t>(task)].rows()) {

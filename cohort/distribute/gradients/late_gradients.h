@@ -1,6 +1,6 @@
-// Sums over tasks the gradients for which no pack has room, after the backward pass: those that are
-// sparse on every replica, of which only the rows travel, and those of variables that had none when
-// they were last seen.
+// Sums over tasks, after the backward pass, the gradients that have no place in a bucket: those
+// that are sparse on every replica, of which only the rows travel, and those of variables that had
+// no gradient when they were last seen.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/gradients/gradient_contribution.h"
 #include "cohort/distribute/gradients/replica_gradients.h"
-#include "cohort/distribute/gradients/task_packs.h"
+#include "cohort/distribute/gradients/task_buckets.h"
 
 namespace cohort::internal {
 
@@ -21,7 +21,7 @@ namespace cohort::internal {
 // Called by one thread per task, while the task's replicas wait.
 class LateGradients {
  public:
-  // What has become of one of them.
+  // The sum of one variable's gradients.
   struct Sum {
     size_t variable = 0;
     GradientCount count;                   // over all replicas
@@ -39,7 +39,7 @@ class LateGradients {
       : all_(all), gradients_(gradients), group_(group), gathered_(group.buffers()) {}
   ~LateGradients();
 
-  // Says which variables they are; the same on every task. `signature` stands for their list.
+  // Sets the variables, which are the same on every task. `signature` stands for their list.
   void use(const std::vector<size_t>& variables, std::string signature);
   size_t size() const { return sums_.size(); }
   std::span<Sum> sums() { return sums_; }
@@ -47,19 +47,19 @@ class LateGradients {
   // Tells all tasks which of the gradients there are; then the counts of sums() are known.
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
   void agree(Contributions local);
-  // Adds up this task's rows and writes what it is to send.
+  // Adds up this task's rows and writes the message that it will send.
   void write(Contributions local);
-  // Makes all counts known, then the rows of those that are sparse on every replica, and the sums of
-  // those that some replica has dense and that `packs` does not contain. After write(), in the same
-  // step. The rows stay until the next step.
+  // Exchanges all counts; then the rows of gradients that are sparse on every replica, and the sums
+  // of those that are dense on some replica and not in `buckets`. To be called after write(), in
+  // the same step. The rows stay until the next step.
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls; DataLoss (what a task has
   // sent is not as long as it says, or has rows that the variable has not).
-  void exchange(const TaskPacks& packs);
-  // Adds up the rows of all tasks, for those who change the sum.
+  void exchange(const TaskBuckets& buckets);
+  // Adds up the rows of all tasks, for callers that change the sum.
   void merge(Sum& sum);
 
  private:
-  // What a task says of one variable; 8-byte numbers alone.
+  // What a task tells about one variable, in 8-byte numbers alone.
   struct Status {
     int64_t present = 0;
     int64_t sparse = 0;

@@ -75,7 +75,7 @@ int64_t elements_of(const Contribution& mine, const optim::UpdateRule& rule) {
   return elements;
 }
 
-// How many of the calling thread's intra-op threads a walk over its part is worth.
+// How many intra-op threads are worth their cost in a walk over the calling thread's part.
 int threads_for(int64_t elements, size_t members) {
   constexpr int64_t kLeast = 16 << 10;  // elements for each
   const int64_t own = elements / static_cast<int64_t>(members);

@@ -169,7 +169,8 @@ void SlicePass::update_given_rows(int64_t end, int64_t row_size) {
   }
 }
 
-// Rows [begin, end), of which begin + ids[k] has row k of sum_ as its gradient, the others zeros.
+// Updates rows [begin, end). The gradient of row begin + ids[k] is row k of sum_; the others are
+// zeros.
 void SlicePass::update_rows(int64_t begin, int64_t end, int64_t row_size,
                             std::span<const int64_t> ids) {
   void* slots[optim::kMaxSlots];

@@ -17,8 +17,8 @@ struct GradientSources {
   // a gradient, and the factor by which they are multiplied.
   std::span<const Tensor> sums = {};
   double scale = 1;
-  // If not empty: the sums that are rows, which are not multiplied, in parts to be added up in their
-  // order; of others empty. Only of targets on the host.
+  // If not empty: the sums that consist of rows, in parts that are added up in their order. They
+  // are not multiplied. Other sums have an empty list. Only for targets on the host.
   std::span<const std::span<const SparseRows>> rows = {};
 };
 

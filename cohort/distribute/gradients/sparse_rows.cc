@@ -19,7 +19,7 @@ using Row = SparseRows::Row;
 constexpr int64_t kNoId = std::numeric_limits<int64_t>::max();
 // Up to here, rows are compared.
 constexpr size_t kFewRows = 64;
-// More digits are counted faster than places for larger ones are looked through.
+// Sorting by one digit more takes less time than going through the places of a larger digit.
 constexpr int kMostDigitBits = 11;
 
 void insert_in_order(std::vector<Row>& rows) {

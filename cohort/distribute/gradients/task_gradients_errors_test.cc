@@ -21,7 +21,7 @@ using collective::message_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Three steps of three variables in packs of one; `disturb` is called before each gradient is
+// Three steps of three variables in buckets of one; `disturb` is called before each gradient is
 // passed, with the step and the number of gradients that are passed already.
 std::vector<std::exception_ptr> run_disturbed(
     Watch& watch,
@@ -72,7 +72,7 @@ TEST(TaskGradientsErrors, ATaskThatFailsInItsBackwardPassIsNamedAndNothingIsUpda
   }
 }
 
-TEST(TaskGradientsErrors, APeerThatIsLostInTheMiddleOfAPackEndsTheStepOfAll) {
+TEST(TaskGradientsErrors, APeerThatIsLostInTheMiddleOfABucketEndsTheStepOfAll) {
   Watch watch;
   std::vector<Tensor> weights[2];
   const auto errors = run_disturbed(
@@ -90,7 +90,7 @@ TEST(TaskGradientsErrors, APeerThatIsLostInTheMiddleOfAPackEndsTheStepOfAll) {
   }
 }
 
-TEST(TaskGradientsErrors, ABackwardPassEndsWithTheFirstGradientAfterAPackHasFailed) {
+TEST(TaskGradientsErrors, ABackwardPassEndsWithTheFirstGradientAfterABucketHasFailed) {
   Watch watch;
   int passed_by_failed_task = 0;
   const auto errors =

@@ -15,9 +15,9 @@ using distribute::Variable;
 
 namespace {
 
-// Large enough that a call's fixed cost does not count, small enough that the first pack leaves
+// Large enough that a call's fixed cost does not count, small enough that the first bucket leaves
 // early in the backward pass.
-constexpr int64_t kBytesPerTaskPack = 1 << 20;
+constexpr int64_t kBytesPerTaskBucket = 1 << 20;
 
 std::string text_of(const Variable& variable) {
   return str("'", variable.name(), "' ", dtype_name(variable.dtype()), ' ',
@@ -78,7 +78,7 @@ TaskSums::TaskSums(const std::vector<Variable>& variables, const ReplicaGradient
     : variables_(variables),
       gradients_(gradients),
       group_(group),
-      bytes_per_pack_(bytes_per_pack > 0 ? bytes_per_pack : kBytesPerTaskPack),
+      bytes_per_pack_(bytes_per_pack > 0 ? bytes_per_pack : kBytesPerTaskBucket),
       packed_(variables.size(), false),
       late_(variables_, gradients, group),
       dense_(variables.size()),
@@ -88,11 +88,11 @@ TaskSums::TaskSums(const std::vector<Variable>& variables, const ReplicaGradient
 void TaskSums::begin() {
   if (signature_.empty()) return;  // the first step: all of them are late
   divide();
-  packs_->begin();
+  buckets_->begin();
 }
 
 void TaskSums::arrived(size_t variable) {
-  if (divided_) packs_->arrived(variable);
+  if (divided_) buckets_->arrived(variable);
 }
 
 void TaskSums::settle(Contributions local, Arrival arrival) {
@@ -105,30 +105,30 @@ void TaskSums::settle(Contributions local, Arrival arrival) {
     for (const LateGradients::Sum& sum : late_.sums()) {
       packed_[sum.variable] = sum.count.present > sum.count.sparse;
     }
-    packs_ = make_packs();
-    packs_->begin();
+    buckets_ = make_buckets();
+    buckets_->begin();
   } else if (arrival == Arrival::kAtOnce) {
     begin();
   }
 }
 
-void TaskSums::add_up_rest() { packs_->add_up_rest(); }
+void TaskSums::add_up_rest() { buckets_->add_up_rest(); }
 
 void TaskSums::finish(Contributions local, const UpdateStep& step) {
   late_.write(local);
-  packs_->wait();
+  buckets_->wait();
   agree_on_update(step);
-  late_.exchange(*packs_);
+  late_.exchange(*buckets_);
   std::fill(rows_.begin(), rows_.end(), std::span<const SparseRows>());
   for (size_t i = 0; i < variables_.size(); ++i) {
     dense_[i] = Tensor();
-    if (!packs_->contains(i)) continue;
-    const GradientCount count = packs_->count(i);
-    if (count.present > 0) dense_[i] = packs_->sum(i);
+    if (!buckets_->contains(i)) continue;
+    const GradientCount count = buckets_->count(i);
+    if (count.present > 0) dense_[i] = buckets_->sum(i);
     if (count.present > 0 && count.present == count.sparse) keep_packed(i, false);
   }
   for (LateGradients::Sum& sum : late_.sums()) {
-    if (packs_->contains(sum.variable) || sum.count.present == 0) continue;
+    if (buckets_->contains(sum.variable) || sum.count.present == 0) continue;
     if (sum.is_rows()) {
       rows_[sum.variable] = sum.of_tasks;
     } else {
@@ -165,8 +165,8 @@ void TaskSums::keep_packed(size_t variable, bool packed) {
 
 void TaskSums::divide() {
   if (divided_) return;
-  packs_.reset();  // its memory can serve the new ones
-  packs_ = make_packs();
+  buckets_.reset();  // its memory can serve the new ones
+  buckets_ = make_buckets();
   std::vector<size_t> late;
   for (size_t i = 0; i < packed_.size(); ++i) {
     if (!packed_[i]) late.push_back(i);
@@ -175,14 +175,14 @@ void TaskSums::divide() {
   divided_ = true;
 }
 
-std::unique_ptr<TaskPacks> TaskSums::make_packs() const {
+std::unique_ptr<TaskBuckets> TaskSums::make_buckets() const {
   std::vector<size_t> packed;
   for (size_t i = 0; i < packed_.size(); ++i) {
     if (packed_[i]) packed.push_back(i);
   }
-  return std::make_unique<TaskPacks>(
+  return std::make_unique<TaskBuckets>(
       variables_, packed, gradients_, group_,
-      TaskPacksOptions{.bytes_per_pack = bytes_per_pack_, .signature = signature_});
+      TaskBucketsOptions{.bytes_per_pack = bytes_per_pack_, .signature = signature_});
 }
 
 void TaskSums::agree_on_variables() {

@@ -73,9 +73,10 @@ void check_workers(const InputWorkers& workers, StrategyCore& core, int num_pipe
   }
 }
 
-// The pieces of a global batch, one for each replica, go to the input workers in turn: one that feeds
-// more replicas than others would be through first, and most steps would be short of rows. Every task
-// throws the same.
+// Checks that the input workers of all tasks feed equally many replicas. The pieces of a global
+// batch, one for each replica, go to the input workers in turn: a worker that feeds more replicas
+// than others would be through first, and most steps would be short of rows. Every task throws the
+// same.
 void check_shares_of_tasks(const Source& source) {
   collective::SyncGroup& group = source.core->group();
   if (!group.spans_tasks()) return;
@@ -128,8 +129,9 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers,
   return source;
 }
 
-// Tasks that divide a dataset divide one. Of datasets that differ some elements would be read twice, and
-// others never; what is known of them without reading says so. COLLECTIVE over the tasks.
+// Checks that tasks which divide a dataset divide the same one, by what is known of it without
+// reading. If the datasets differ, some elements are read twice, and others never.
+// COLLECTIVE over the tasks.
 void agree_on_dataset(const Source& source, const Dataset& dataset) {
   collective::SyncGroup& group = source.core->group();
   if (!group.spans_tasks()) return;
@@ -143,8 +145,9 @@ void agree_on_dataset(const Source& source, const Dataset& dataset) {
       {.name = "experimental_distribute_dataset", .signature = known, .timeout = group.timeout()});
 }
 
-// Tasks that divide a dataset divide one order of it: shuffles without a seed take those of task 0.
-// COLLECTIVE over the tasks where there are such shuffles.
+// Gives all tasks that divide a dataset the same order of it: shuffles without a seed take the
+// seeds of task 0.
+// COLLECTIVE over the tasks if there are such shuffles.
 Dataset in_agreed_order(const Source& source, const Dataset& dataset) {
   collective::SyncGroup& group = source.core->group();
   if (!group.spans_tasks() || dataset.options().auto_shard_policy() == AutoShardPolicy::OFF) {
@@ -194,7 +197,7 @@ void add_shards(Source& source, const Dataset& dataset) {
   }
 }
 
-// Whether looking at an element may take it from where it cannot be had again.
+// Whether looking at an element may consume it, so that it cannot be read again.
 bool looking_consumes(const Dataset& dataset) {
   bool consumes = false;
   for_each_node(dataset.node(), [&](const DataNodePtr& node) {
@@ -216,7 +219,7 @@ void agree_on_cardinality(Source& source) {
                                                                    : std::ranges::max(steps);
 }
 
-// Early, where that is possible: whoever reads the elements checks them too.
+// Checks the elements early, if that is possible. The code that reads them checks them, too.
 void check_elements(const Dataset& dataset) {
   if (looking_consumes(dataset)) return;
   std::optional<StructureSpec> spec;

@@ -66,7 +66,7 @@ DistributedDataset DistributedDataset::auto_shard(int64_t num_shards, int64_t in
                                     .index = index,
                                     .num_replicas = source_->core->num_replicas_in_sync()}));
   }
-  // Other tasks may take other parts, of which this one learns nothing.
+  // Other tasks may take other parts, about which this task learns nothing.
   if (source_->core->input_is_shared()) source->agreed_cardinality = data::kUnknownCardinality;
   return DistributedDataset(source);
 }

@@ -32,15 +32,15 @@ namespace cohort::distribute {
 // Thread safety: any thread.
 class COHORT_API DistributedDataset {
  public:
-  // The next pass over it. Where other tasks read for the same steps, all make as many: their parts are of one order,
-  // which a pass has for itself.
+  // Begins the next epoch. If other tasks read for the same steps, all make equally many iterators:
+  // their parts belong to one order, and each epoch has an order of its own.
   DistributedIterator iterator() const;
   // The spec of the components. If some workers may run out of data before others, the number of
   // rows is unknown: replicas without data get batches without rows.
   PerReplicaSpec element_spec() const;
-  // The number of steps of one pass, data::kInfiniteCardinality or data::kUnknownCardinality. The same
-  // in all tasks that read for the same steps; those of the last to end. Of a part (auto_shard), where
-  // there are such tasks: unknown.
+  // The number of steps of one epoch, data::kInfiniteCardinality or data::kUnknownCardinality. It
+  // is the same in all tasks that read for the same steps: that of the task that ends last. If
+  // there are such tasks, that of a part (auto_shard) is unknown.
   int64_t cardinality() const;
   // Text: the graph of each worker's pipeline, and how the data was divided between the workers.
   std::string explain() const;

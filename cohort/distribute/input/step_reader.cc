@@ -19,7 +19,7 @@ using internal::str;
 namespace {
 
 constexpr const char* kBegun = "begun";
-// In what several tasks save together: how many they are.
+// The key of the number of tasks, in what several tasks save together.
 constexpr const char* kTasks = "tasks";
 constexpr const char* kWhat = "a distributed iterator";
 
@@ -96,8 +96,8 @@ InputStatus StepReader::agreed(Coming& coming) {
   }
 }
 
-// Reads the step to come and tells the group what there is. Whatever fails belongs to that step,
-// and is kept for it.
+// Reads the next step and tells the group what there is. A failure belongs to that step, and is
+// kept for it.
 void StepReader::look(LastStep last) {
   Coming coming;
   try {
@@ -122,8 +122,8 @@ void StepReader::look(LastStep last) {
   coming_ = std::move(coming);
 }
 
-// A step that lacks some batches is filled up with dummies if any process has others, which only
-// the group knows where there is one.
+// Fills up a step that lacks some batches with dummies if any process has batches for it. If there
+// is a group, only the group knows that.
 void StepReader::look_into(Coming& coming, LastStep last) {
   read_rest();
   if (begun_.error) std::rethrow_exception(begun_.error);
@@ -143,7 +143,7 @@ void StepReader::look_into(Coming& coming, LastStep last) {
   }
 }
 
-// The errors of a step, of which all processes throw one if any does.
+// Throws the error of a step. If it has one in any process, all processes throw one.
 void StepReader::throw_agreed(const Coming& coming, const InputStatus& group) {
   if (group.late >= 0) {
     if (coming.here.late >= 0) std::rethrow_exception(coming.error);
@@ -175,8 +175,8 @@ std::exception_ptr StepReader::told_by_all(const std::exception_ptr& mine) const
   return told ? told->error : std::make_exception_ptr(AbortedError("it does not say why"));
 }
 
-// A batch of no rows. Where what elements look like cannot be found out, as those of this step
-// look.
+// A batch of no rows. If it cannot be found out how elements look, it looks like those of this
+// step.
 Structure StepReader::make_dummy() const {
   try {
     return internal::dummy_batch(source_->component_spec());
@@ -222,8 +222,8 @@ void StepReader::read_rest() {
   }
 }
 
-// Saves which elements came, and those; or, if one has failed, its error: the others will be
-// dropped.
+// Saves which elements came, and the elements. If one has failed, saves its error instead: the
+// others will be dropped.
 IteratorState StepReader::save_begun() const {
   IteratorState state;
   if (begun_.error) {
@@ -361,7 +361,7 @@ class StepReader::Position final : public train::Trackable {
   }
 
  private:
-  // What belongs to no single worker.
+  // The state that belongs to no single worker.
   IteratorState shared_state() const {
     reader_->home_.check(kWhat);
     const internal::ExclusiveUse::Hold hold(reader_->use_, kWhat);
@@ -380,7 +380,8 @@ class StepReader::Position final : public train::Trackable {
       throw InvalidArgumentError(
           str("this checkpoint is of ", saved, " input workers; here are ", here));
     }
-    // What several workers saved before they said how many they are.
+    // A state of several workers, which was saved before such states said how many workers there
+    // are.
     if (here > 1 || !(state.has("came") || state.has("read"))) return;
     throw InvalidArgumentError(str("this checkpoint is of several input workers; here are ", here));
   }

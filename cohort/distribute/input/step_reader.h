@@ -60,8 +60,8 @@ class StepReader {
  private:
   class Position;
   class PositionOfTask;
-  // What was read of a step that was not returned yet: the whole step, or the part before a device
-  // stopped answering.
+  // The part of a step that was read but not returned yet: the whole step, or the part before a
+  // device stopped answering.
   struct Begun {
     c10::SmallVector<std::optional<Structure>, 4> elements;  // nothing: its pipeline has ended
     std::exception_ptr error;                                // of the first that failed

@@ -70,7 +70,7 @@ void DoneTogether::wait_for_ends(const std::string& what, const StopWait& wait) 
   }
 }
 
-// Returns whether all have come to the barrier: not where a task was at a call of its part.
+// Returns whether all have come to the barrier; false if a task was still at a call of its part.
 bool DoneTogether::meet(const std::string& what, bool have_all_ended) const {
   try {
     calls_.barrier("", {str("the end of ", what), group_.patience_for_call});

@@ -1,5 +1,5 @@
-// How the tasks that have met at a call do something there of which each does its own part: what one throws is an
-// error of all, which may then try again together.
+// Lets the tasks that have met at a call do something there, each its own part. An error of one
+// part is an error of all tasks, which may then try again together.
 //
 // A part may make collective calls of a group, as a save does. A task whose part has thrown makes none of them any
 // more, and the others would wait for it. So each task whose part has ended makes one more call: a barrier of that

@@ -41,14 +41,14 @@ struct PreemptionCheckpointOptions {
   // Checkpoint; a CheckpointManager has its own.
   std::string checkpoint_dir = "";
   TerminationConfig termination_config = {};
-  // This task's, in a cluster of several workers; it outlives the handler. nullptr: the one that
-  // MultiWorkerMirroredStrategy has started, or a new one.
+  // This task's server, in a cluster of several workers; it outlives the handler. nullptr: the one
+  // that MultiWorkerMirroredStrategy has started, or a new one.
   Server* server = nullptr;
 };
 
-// Saves when the task is about to be taken away. SIGTERM no longer ends the process from its
-// construction on (unless termination_watcher_fn is given), nor a Server's join(). There may be
-// several handlers in a process, for its tasks.
+// Saves when the task is about to be taken away. Once it is made, SIGTERM ends neither the process
+// (unless termination_watcher_fn is given) nor a Server's join(). There may be several handlers in
+// a process, for its tasks.
 // Thread safety: one thread, as the checkpoint's.
 class COHORT_API PreemptionCheckpointHandler {
  public:

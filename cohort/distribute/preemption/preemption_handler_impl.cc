@@ -25,7 +25,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPoll = std::chrono::seconds(1);
 // How long a task that has saved waits for the others, so that none sees it go too early.
 constexpr milliseconds kLeave = std::chrono::seconds(5);
-// The last save begins so many average calls before the time is over: TensorFlow's 3 * 2.
+// The last save begins when this many average calls would fit into the time that is left:
+// TensorFlow's 3 * 2.
 constexpr int kCallsToSpare = 6;
 
 constexpr const char* kObjectName = "preemption_checkpoint_handler";

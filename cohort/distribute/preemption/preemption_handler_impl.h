@@ -1,4 +1,4 @@
-// What stands behind a PreemptionCheckpointHandler.
+// The implementation of PreemptionCheckpointHandler.
 #pragma once
 
 #include <chrono>

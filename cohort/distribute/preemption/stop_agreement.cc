@@ -16,7 +16,7 @@ using distribute::ClusterView;
 
 namespace {
 
-// What stands where the decision would, before the reason.
+// Stands in the place of the decision, before the reason.
 constexpr std::string_view kNoDecision = "none ";
 // An answer, and then a decision: a task makes no more calls.
 constexpr std::string_view kOver = "over";
@@ -119,7 +119,8 @@ void StopAgreement::wait_for_others(int64_t call) {
   std::vector<size_t> awaited = others(group_);
   have_come_.clear();
   while (true) {
-    // Looks first who has ended or is gone, and then who has come: a task may come and end at once.
+    // Looks first for tasks that have ended or are gone, and then for tasks that have come: a task
+    // may come and end at once.
     const std::vector<size_t> ended = tasks_under(group_, ended_keys(), wait);
     const ClusterView view = group_.cluster->view();
     for (const size_t task : tasks_under(group_, arrived, wait)) {

@@ -51,12 +51,14 @@ class StopAgreement {
   // After meet(): calls `part`, this task's part of what all do there, which may make collective calls of `calls`.
   // Errors: those of DoneTogether::run, one of which all get where a part has thrown.
   void do_together(const std::string& what, train::SaveGroup& calls, FunctionRef<void()> part);
-  // Whether there is a decision, and this task has not done what all do after it.
+  // Whether there is a decision, after which this task still has its part to do.
   bool is_due() const;
 
-  // This task wants to stop. `note` goes to all tasks with the decision. Returns whether this task is
-  // the one that decides. Else another one is at it, and may fail: ask again until is_settled().
-  // Errors: DeadlineExceeded, Unavailable (a task did not answer; names it). The attempt has failed then.
+  // Says that this task wants to stop. `note` goes to all tasks with the decision. Returns whether
+  // this task is the one that decides. Otherwise another one decides, and may fail: ask again until
+  // is_settled().
+  // Errors: DeadlineExceeded, Unavailable (a task did not answer; names it). The attempt has failed
+  // then.
   bool ask(const std::string& note);
   // Waits up to `timeout` for another task to ask, and takes part. Returns is_settled(). Once it has answered it waits
   // for the decision as long as that may take, also where the coordinating task stands still: a task that goes on
@@ -98,7 +100,7 @@ class StopAgreement {
   const int round_;
   bool has_met_ = false;  // of the thread that calls meet, as all until mutex_
   bool is_done_ = false;
-  int64_t met_after_ = 0;               // the call of the latest meeting
+  int64_t met_after_ = 0;               // the call of the latest barrier
   std::vector<size_t> have_come_ = {};  // the other tasks that were there
   mutable std::mutex mutex_;
   std::condition_variable changed_;

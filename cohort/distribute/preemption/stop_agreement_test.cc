@@ -268,13 +268,13 @@ void agree(Tasks& tasks) {
 }
 
 void meet_after(Tasks& tasks, int64_t call) {
-  std::vector<std::future<void>> meetings;
+  std::vector<std::future<void>> barriers;
   for (const auto& task : tasks.agreements) {
     task->begin_call();
     EXPECT_TRUE(task->finish_call());
-    meetings.push_back(std::async(std::launch::async, [&, call] { task->meet(call); }));
+    barriers.push_back(std::async(std::launch::async, [&, call] { task->meet(call); }));
   }
-  for (auto& meeting : meetings) EXPECT_NO_THROW(meeting.get());
+  for (auto& barrier : barriers) EXPECT_NO_THROW(barrier.get());
 }
 
 // All are at the end of call 1.

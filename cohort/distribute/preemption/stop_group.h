@@ -1,5 +1,5 @@
-// The tasks that stop together, and what one of them does to learn what the others have said under the keys of a
-// cluster.
+// The tasks that stop together, and functions by which one of them learns what the others have said
+// under the keys of a cluster.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,8 @@ struct StopGroup {
   size_t self = 0;  // which of them this is
   // How long a task waits for another one's answer.
   std::chrono::milliseconds patience = std::chrono::seconds(30);
-  // How long it waits for another one to come to the call after which all stop, and to end what it does there.
+  // How long a task waits for another one to come to the call after which all stop, and to end what
+  // it does there.
   std::chrono::milliseconds patience_for_call = std::chrono::minutes(10);
 };
 
@@ -36,9 +37,10 @@ struct StopWait {
   std::chrono::milliseconds patience;
 };
 
-// What `call` of the cluster returns. A coordinating task may stand still for longer than one of its calls waits (10 s),
-// and is not lost for it; so where one has had no answer in time, this makes it again: `call` may take effect more than
-// once. Errors: those of `call`; DeadlineExceeded only where the time of `wait` is over.
+// Returns the result of `call` of the cluster. A coordinating task may stand still for longer than
+// a call waits (10 s), and is not lost for it. So this makes a call again that has had no answer in
+// time: `call` may take effect more than once.
+// Errors: those of `call`; DeadlineExceeded only if the time of `wait` is over.
 template <class Call>
 auto until_answered(const StopWait& wait, const Call& call) {
   while (true) {
@@ -63,7 +65,8 @@ std::vector<size_t> tasks_under(const StopGroup& group, const std::string& keys,
 std::vector<size_t> gone_of(const StopGroup& group, const std::vector<size_t>& tasks,
                             const distribute::ClusterView& view);
 void drop(std::vector<size_t>& tasks, const std::vector<size_t>& gone);
-// What stands there, or will within a moment. Errors: those of Coordination.
+// The value of the key, if it is there or comes within a moment.
+// Errors: those of Coordination.
 std::optional<std::string> look_for(const StopGroup& group, const std::string& key);
 // Whether to wait on for all of `awaited`. Errors: Unavailable, DeadlineExceeded (one is gone, or silent; name it).
 void check_awaited(const StopGroup& group, const std::vector<size_t>& awaited,

@@ -7,8 +7,8 @@
 namespace cohort::distribute::experimental {
 
 struct TerminationConfig {
-  // Asked once a second, on a thread of Cohort's: whether this machine will be taken away. Null:
-  // SIGTERM says it.
+  // Returns whether this machine will be taken away. It is called once a second, on a thread of
+  // Cohort's. Null: SIGTERM says it.
   std::function<bool()> termination_watcher_fn = nullptr;
   // Ends the program, on the thread that calls run, in every task. Null: exits with `exit_code`
   // without unwinding: standard output is written out, destructors do not run. If it throws, run

@@ -7,8 +7,9 @@
 
 namespace cohort::distribute {
 
-// What both have in common: dense values whose destinations are their own devices are reduced in a
-// batch; all others, and sparse ones, by ReductionToOneDevice, with a warning for sparse ones.
+// The base of the two classes below. Dense values whose destinations are their own devices are
+// reduced in a batch; all others, and sparse ones, by ReductionToOneDevice, with a warning for
+// sparse ones.
 class COHORT_API AllReduceOps : public CrossDeviceOps {
  protected:
   // num_packs: into how many parts the values of a batch are put together, so that there are as many

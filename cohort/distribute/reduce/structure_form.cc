@@ -7,7 +7,7 @@
 namespace cohort::internal {
 namespace {
 
-// What must be the same wherever the structure is combined: "['a'], ['b'] of strings".
+// The text that must be the same wherever the structure is combined: "['a'], ['b'] of strings".
 std::string form_of(const Structure& value) {
   std::string form;
   value.for_each_with_path([&](const std::string& path, const Leaf& leaf) {

@@ -92,7 +92,7 @@ COHORT_API std::ostream& operator<<(std::ostream& out, const DistributedStructur
 enum class RegroupAs { PER_REPLICA, MIRRORED };
 
 struct RegroupOptions {
-  // What leaves that differ between the replicas become.
+  // The kind of value in which leaves are wrapped that differ between the replicas.
   RegroupAs wrap = RegroupAs::PER_REPLICA;
   // Wraps also what is one object on all replicas (but not variables).
   bool always_wrap = false;

@@ -67,8 +67,9 @@ std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
 // it is scheduled, on the calling thread.
 std::unique_ptr<StepRunner> make_local_runner(std::shared_ptr<StrategyCore> core);
 
-// Runs `call`, which every task of a job makes alike, and says what it throws to a runner
-// (StepRunner::fail) that is there from its beginning. Errors: those of `call`.
+// Runs `call`, which every task of a job makes alike. If it throws, tells a runner
+// (StepRunner::fail) that exists from the beginning of the call.
+// Errors: those of `call`.
 void in_every_task(const std::shared_ptr<StrategyCore>& core, FunctionRef<void()> call);
 
 // Runs the step once on all replicas of the calling task, and reduces their results.

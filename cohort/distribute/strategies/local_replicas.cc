@@ -56,8 +56,8 @@ std::chrono::nanoseconds spin_for(int replicas, int cores) {
   return replicas <= cores ? kSpin : std::chrono::nanoseconds(0);
 }
 
-// Whether the calling code of a step records summaries: replica 0 does, and what runs once for all
-// replicas.
+// Whether the calling code of a step records summaries: replica 0 does, and code that runs once for
+// all replicas.
 bool may_record_summaries() {
   const ContextFrame* frame = current_frame();
   if (frame == nullptr) return true;
@@ -84,7 +84,7 @@ ReplicaSeed::Value ReplicaSeed::current() {
   return *value_;
 }
 
-// What the threads refer to; they keep it alive.
+// The objects to which the threads refer, and which they keep alive.
 struct LocalReplicas::Shared {
   Shared(int size, std::chrono::nanoseconds spin, std::shared_ptr<ReplicaSeed> replica_seed,
          std::shared_ptr<collective::Communicator> communicator)
@@ -154,8 +154,8 @@ void LocalReplicas::Shared::seed_generators() {
   }
 }
 
-// What the caller lent to the step is its own again, such as the writer of its summaries. Replicas
-// that were given up may still be at it.
+// Lets go of what the caller lent to the step, such as the writer of its summaries. Replicas that
+// were given up may still be using it.
 void LocalReplicas::Shared::forget_caller() {
   if (unfinished.load() != 0) return;
   caller_state.reset();
@@ -224,7 +224,8 @@ std::string LocalReplicas::Shared::name_of(size_t rank) {
   return str("replica ", group.view()->first_replica() + static_cast<int>(rank));
 }
 
-// What `run` throws for a replica: its own error names it, one that it shares with others does not.
+// The error that `run` throws for a replica. The text of its own error names the replica; that of
+// an error that it shares with others does not.
 std::exception_ptr LocalReplicas::Shared::take_error(size_t rank) {
   const std::exception_ptr error = errors[rank];
   const bool shared =
@@ -265,7 +266,7 @@ void LocalReplicas::start_missing_threads() {
 collective::SyncGroup& LocalReplicas::group() const { return shared_->group; }
 
 LocalReplicas::~LocalReplicas() {
-  // In a child of fork there is nobody to join; what the threads refer to stays with them.
+  // A child of fork has no threads to join. The objects to which they refer stay.
   if (home_.is_here()) end_threads();
 }
 
@@ -399,7 +400,7 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
   shared_->start.notify();
 }
 
-// Replicas that the others waited for in vain get as long again to notice and return.
+// Replicas for which the others waited in vain get the same time again to notice and return.
 bool LocalReplicas::wait_for_workers(std::chrono::nanoseconds timeout) {
   const ScopedPhase phase(profiler::Phase::kWait);
   return shared_->end.wait([this] { return shared_->unfinished.load() == 0; }, shared_->spin(),

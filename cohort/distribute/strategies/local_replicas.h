@@ -28,7 +28,7 @@ namespace cohort::internal {
 class RunFrame;
 class StrategyCore;
 
-// What the generators of a strategy's replicas are seeded with, in all tasks: drawn once, and once
+// The seed of the generators of a strategy's replicas, in all tasks. It is drawn once, and once
 // more after each random::set_seed.
 // Thread safety: any thread.
 class ReplicaSeed {

@@ -106,7 +106,7 @@ void log_start(const WorkerPlace& place, const std::vector<std::string>& devices
   std::string text;
   for (const std::string& device : devices) text += (text.empty() ? "'" : ", '") + device + "'";
   const std::string where = place.is_cluster ? " (" + resolver.source() + ")" : ", alone";
-  // Worker 0 says it for all; each task's own line is for who looks for a fault.
+  // Worker 0 logs it for all. The lines of the other tasks only help to look for a fault.
   const auto level = place.rank == 0 ? logging::Level::kInfo : logging::Level::kDebug;
   internal::log(level, "Using MultiWorkerMirroredStrategy as ", place.self, ", worker ", place.rank,
                 " of ", place.workers.size(), where, ", with local devices (", text, ")");

@@ -43,7 +43,7 @@ WorkerPlace place_in(const train::ClusterSpec& spec, const TaskId& self) {
   return place;
 }
 
-// Gives the other workers what has ended this one's program.
+// Gives the other workers the error that has ended this worker's program.
 class PassOn final : public FailureListener {
  public:
   explicit PassOn(GroupConnection connection) : connection_(std::move(connection)) {}

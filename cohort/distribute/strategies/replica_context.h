@@ -41,7 +41,7 @@ struct Merged<distribute::Variable> {  // every replica names the same variable
   using type = distribute::Variable;
 };
 
-// What a replica passes to merge_call. The tag is the first member in every type of frame, so that
+// A replica's arguments of merge_call. The tag is the first member in every type of frame, so that
 // a frame of another type can be recognized before it is cast.
 template <class Result, class... Args>
 struct MergeFrame {

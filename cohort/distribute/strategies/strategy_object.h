@@ -1,4 +1,4 @@
-// What of a strategy belongs into a checkpoint.
+// The part of a strategy that belongs into a checkpoint.
 #pragma once
 
 #include <memory>

@@ -23,7 +23,7 @@ std::exception_ptr left_early(const Event& event, int64_t generation) {
                          task, {.peer = task, .generation = generation, .phase = "running"});
 }
 
-// What the view says of the end of `task`, which is no longer as it was.
+// The error of the end of `task`, as the view tells it.
 std::exception_ptr end_of(const TaskId& task, const membership::View& view) {
   for (const Event& event : view.events) {
     if (event.task != task) continue;

@@ -23,12 +23,14 @@ class GroupWatch final : public MembershipListener {
   // `tasks`: those of the group, all alive in `start`; `self` is this one.
   GroupWatch(const std::vector<TaskId>& tasks, const TaskId& self, const membership::View& start);
 
-  // Whom to tell. At once, if a task has been lost already.
+  // Sets the communicator that is aborted when a task is lost; at once, if one has been lost
+  // already.
   void guard(std::weak_ptr<collective::Communicator> communicator);
-  // Throws what has ended the group, if something has.
+  // Throws the error that has ended the group, if there is one.
   void check();
-  // Whose loss has ended the group; null where none is known, or something else has ended it. Waits
-  // a moment for the news, which may come later than the end of a connection: up to `patience`.
+  // The error of the task whose loss has ended the group; null if no loss is known, or something
+  // else has ended it. Waits a moment for the news, which may come later than the end of a
+  // connection: up to `patience`.
   std::exception_ptr loss(std::chrono::milliseconds patience);
 
   void on_view(const membership::View& view) override;

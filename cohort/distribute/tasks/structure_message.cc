@@ -55,7 +55,7 @@ class Writer {
  public:
   explicit Writer(rpc::Message& message) : message_(message) {}
 
-  // No deeper than what is read.
+  // Writes no deeper trees than can be read.
   std::string node(const Structure& structure, const std::string& path, int depth = 0) {
     if (depth > kDeepest) {
       throw InvalidArgumentError(
@@ -160,7 +160,7 @@ class Reader {
     const auto options = at::TensorOptions().dtype(dtype_of(header.type));
     constexpr uintptr_t kAlignment = 64;
     if (bytes.size > 0 && reinterpret_cast<uintptr_t>(bytes.data) % kAlignment == 0) {
-      // Nobody else writes to what was received.
+      // Nobody else writes to the received memory.
       return Tensor(at::from_blob(
           const_cast<char*>(bytes.data), header.shape, [owner = bytes.owner](void*) {}, options));
     }

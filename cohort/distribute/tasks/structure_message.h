@@ -17,8 +17,9 @@ void check_sendable(const Leaf& leaf, const std::string& what);
 // Tensors of other devices are copied to the CPU. Errors: those of check_sendable; names the leaf.
 rpc::Message to_message(const Structure& structure);
 
-// The structure as it is now: tensors of which somebody else has the memory, and may write to it before they are sent, are
-// copied to the CPU, without what tapes have recorded of them. Others, such as temporaries, are the same tensors.
+// The structure as it is now. Tensors whose memory belongs to somebody else, who may write to it
+// before they are sent, are copied to the CPU, without what tapes have recorded of them. Others,
+// such as temporaries, are the same tensors.
 Structure unshared(Structure structure);
 
 // Errors: DataLoss (these are not the fields of a structure), InvalidArgument (a tensor's bytes are not

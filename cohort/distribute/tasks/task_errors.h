@@ -20,8 +20,9 @@ struct TaskError {
 std::optional<TaskError> tell_errors(collective::SyncGroup& group, const std::exception_ptr& mine,
                                      std::string_view name);
 
-// Calls `fn`, for which no task needs the others. Where it throws in one task, this throws in all: in that
-// task what fn has thrown, in the others an error of its class: "WHAT of /job:worker/task:1 failed: ...".
+// Calls `fn`, which makes no call that needs other tasks. If it throws in one task, this throws in
+// all: in that task what fn has thrown, in the others an error of its class: "WHAT of
+// /job:worker/task:1 failed: ...".
 // COLLECTIVE over the tasks. Errors: those of fn; those of a Communicator's calls.
 void in_all_tasks_or_none(collective::SyncGroup& group, std::string_view what,
                           FunctionRef<void()> fn);

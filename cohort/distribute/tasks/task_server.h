@@ -15,8 +15,8 @@ namespace cohort::internal {
 // Thread safety: any thread.
 class TaskServer {
  public:
-  // The one of the resolver's cluster and task that this process has already, or a new one. One whose
-  // membership has ended gives way to a new one.
+  // Finds the server that this process has already for the resolver's cluster and task, or starts
+  // one. A server whose membership has ended gives way to a new one.
   // Errors: those of Server's constructor.
   static std::shared_ptr<TaskServer> find_or_start(
       const distribute::cluster_resolver::ClusterResolver& resolver,
@@ -25,7 +25,7 @@ class TaskServer {
   explicit TaskServer(std::unique_ptr<distribute::Server> server) : server_(std::move(server)) {}
 
   distribute::Server& server() { return *server_; }
-  // Another name for each group that a task forms in one generation: tasks that make the same
+  // A new name for each group that a task forms in one generation. Tasks that make the same
   // strategies in the same order get the same names.
   std::string next_group(int64_t generation);
 

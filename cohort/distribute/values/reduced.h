@@ -1,5 +1,5 @@
-// What reducing or gathering a value of any type gives: numbers become tensors, and what has members
-// keeps its kind.
+// The type that reducing or gathering a value of any type gives: numbers become tensors, and a type
+// with members keeps its kind.
 //
 //   Reduced<std::pair<Tensor, double>>;    // std::pair<Tensor, Tensor>
 #pragma once

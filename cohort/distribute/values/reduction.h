@@ -1,5 +1,5 @@
-// What a reduction does with dtypes: TensorFlow's rules, but no sum of integers up to 32 bits
-// wraps without a word. Those of int64 do.
+// The rules of reductions for dtypes. They are TensorFlow's, but a sum of integers of up to 32 bits
+// never wraps silently. Sums of int64 do.
 #pragma once
 
 #include "cohort/core/function_ref.h"

@@ -1,5 +1,5 @@
-// What ON_WRITE variables have in common, whether each replica has a copy or all share one: replicas
-// read the same value, and what they assign becomes one value first.
+// The common part of ON_WRITE variables, whether each replica has a copy or all share one: replicas
+// read the same value, and the values that they assign become one value first.
 #pragma once
 
 #include "cohort/distribute/variables/local_variable.h"

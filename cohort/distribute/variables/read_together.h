@@ -10,12 +10,12 @@
 
 namespace cohort::internal {
 
-// What a variable is, too, if steps elsewhere change it while this task reads it.
+// The interface of a variable that steps elsewhere change while this task reads it.
 class ReadsTogether {
  public:
   virtual ~ReadsTogether() = default;
-  // The value() of each. What a step has assigned, one after another, to small ones that are kept
-  // beside one another (colocation.h) is in all of them or in none.
+  // Returns the value() of each variable. What a step assigns, one after another, to small
+  // variables that are kept beside one another (colocation.h) is in all of the values or in none.
   virtual std::vector<Tensor> read_together(
       std::span<const distribute::Variable> variables) const = 0;
 };

@@ -93,7 +93,8 @@ void SyncOnReadVariable::write_restored(size_t replica, const Tensor& value) {
   }
 }
 
-// The aggregate alone would come back with other bits: a sum divided is not the parts it was made of.
+// If the aggregate alone were saved, other bits would come back: a sum that is divided does not
+// give the parts that it was made of.
 bool SyncOnReadVariable::saves_components() const {
   return core()->num_replicas_in_sync() > 1 && component(0).numel() > 0;
 }
@@ -119,7 +120,7 @@ std::vector<train::CheckpointValue> SyncOnReadVariable::checkpoint_values() {
   std::vector<train::CheckpointValue> values = LocalVariable::checkpoint_values();
   if (!saves_components()) return values;
   Leaf& aggregate = values[0].parts[0].value;
-  // The mean of integers is none, but the variable's dtype is what a restore expects.
+  // The mean of integers is no integer, but a restore expects the variable's dtype.
   if (aggregate.tensor().scalar_type() != dtype()) {
     aggregate = aggregate.tensor().round().to(dtype());
   }

@@ -1,5 +1,5 @@
-// Functions of the program through which new variables go: they see what is asked for, may change it, and may give
-// another variable instead.
+// Functions of the program through which the creation of variables passes. They see what is asked
+// for, may change it, and may give another variable instead.
 //
 //   auto scope = variable_creator_scope([](const NextVariableCreator& next, VariableCreation creation) {
 //     creation.options.trainable = false;

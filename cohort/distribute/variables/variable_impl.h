@@ -46,14 +46,16 @@ class VariableImpl : public train::Trackable {
   // The number as an element of this variable.
   // Errors: InvalidArgument (its dtype cannot hold it).
   at::Scalar checked_number(AssignOp op, const at::Scalar& number) const;
-  // Assigns this checked number to every element. In a replica of several, ON_WRITE and SUM take 0
-  // alone: a number is everybody's, and no replica's part of a sum. Errors: also InvalidArgument
-  // (another one).
+  // Assigns this checked number to every element. If there are several replicas, a replica can
+  // assign to an ON_WRITE variable with SUM only 0: a number is the same for all replicas, and no
+  // replica's part of a sum.
+  // Errors: also InvalidArgument (another number).
   virtual void assign_number(AssignOp op, const at::Scalar& number);
   virtual void scatter(ScatterOp op, const IndexedSlices& slices) = 0;
   // value[ids], recorded by tapes. The ids, [..] of int32 or int64, are within the rows.
   virtual Tensor read_rows(const Tensor& ids) const;
-  // The same of ids that ascend strictly, [n] of int64, for who does not write to the result.
+  // The same for ids that ascend strictly, [n] of int64, and for callers that do not write to the
+  // result.
   virtual Tensor read_ascending_rows(const Tensor& ids) const { return read_rows(ids); }
   // The calls behind Variable::tape_source, shards (empty: it is whole) and device.
   virtual Tensor tape_source() const { return read(); }

@@ -1,4 +1,5 @@
-// What the replicas of a step bring to an ON_WRITE variable becomes one write, wherever its values are.
+// Makes one write of what the replicas of a step bring to an ON_WRITE variable, wherever its values
+// are.
 #pragma once
 
 #include <string_view>
@@ -8,7 +9,7 @@
 
 namespace cohort::internal {
 
-// To what a replica writes.
+// The target of a replica's write.
 struct WriteTarget {
   const VariableImpl& variable;
   std::string_view name;  // the variable's, or that of its shard, which is written alone

@@ -141,7 +141,7 @@ const Variable& OptimizerState::iterations() {
   std::optional<distribute::Scope> scope;
   if (strategy_ != nullptr && !distribute::has_strategy()) scope.emplace(strategy_);
   iterations_once_(str("optimizer '", name_, "'"), [&] {
-    // Each replica counts for itself, so that counting needs no meeting: they count alike.
+    // Each replica counts for itself, so that counting needs no barrier: they count alike.
     if (!iterations_) {  // unless a restored value did not fit it the last time
       iterations_ = create_own_variable(at::zeros({}, int64),
                                         {.name = name_ + "/iterations",

@@ -114,7 +114,7 @@ TEST(Optimizer, AllReplicasSeeTheSameIterations) {
   EXPECT_EQ(counts.value(1).item<int64_t>(), 5);
 }
 
-// Four steps on variables of several packs, one of them with a sparse gradient and one that only
+// Four steps on variables of several buckets, one of them with a sparse gradient and one that only
 // the last replica uses; the values afterwards.
 std::vector<Tensor> train_some_steps(int replicas, bool minimize) {
   random::set_seed(3);

@@ -15,7 +15,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/core/program/per_task.h"
 #include "cohort/core/program/task_id.h"
-#include "cohort/parameter_server/cluster/told_failures.h"
+#include "cohort/parameter_server/cluster/reported_failures.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/store/store_client.h"
 
@@ -38,7 +38,7 @@ class PsCluster {
     // The coordinator's own server, where it has one.
     std::shared_ptr<distribute::Server> server = nullptr;
     // What tasks have told it of their failures; null where it has no server.
-    std::shared_ptr<const ToldFailures> told = nullptr;
+    std::shared_ptr<const ReportedFailures> told = nullptr;
     // The task that this process is, and how it serves, if it is a worker or a ps task.
     TaskId self = {};
     distribute::ServerOptions server_options = {};

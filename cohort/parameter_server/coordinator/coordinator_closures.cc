@@ -27,19 +27,19 @@ std::exception_ptr named(const std::exception_ptr& error, const Closure& closure
 
 // Workers that are lost, or busy by now, lose their places in the line, not the closures: those go
 // to who comes next.
-void CoordinatorCore::feed_hungry(size_t closures) {
+void CoordinatorCore::feed_idle(size_t closures) {
   std::vector<size_t> fed;
   {
     const std::lock_guard lock(mutex_);
-    while (!stopped_ && !hungry_.empty() && fed.size() < closures) {
-      const size_t worker = hungry_.front();
-      hungry_.pop_front();
-      workers_[worker].is_hungry = false;
+    while (!stopped_ && !idle_.empty() && fed.size() < closures) {
+      const size_t worker = idle_.front();
+      idle_.pop_front();
+      workers_[worker].is_idle = false;
       if (workers_[worker].can_take(options_.window)) fed.push_back(worker);
     }
   }
   for (const size_t worker : fed) {
-    if (!feed(worker)) feed_hungry(1);
+    if (!feed(worker)) feed_idle(1);
   }
 }
 
@@ -54,7 +54,7 @@ bool CoordinatorCore::feed(size_t worker) {
       // The lock is held, so that no closure comes between the look and the place in the line.
       closure = queue_.take(static_cast<int>(worker));
       if (closure == nullptr) {
-        if (!std::exchange(state.is_hungry, true)) hungry_.push_back(worker);
+        if (!std::exchange(state.is_idle, true)) idle_.push_back(worker);
         return true;
       }
       ++state.in_flight;

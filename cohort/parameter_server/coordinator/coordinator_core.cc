@@ -108,7 +108,7 @@ CoordinatorCore::CoordinatorCore(CoordinatorSurroundings surroundings, const Opt
               .max_attempts = options_.max_closure_attempts,
               .patience = options_.closure_timeout + options_.max_recovery,
               .report_after = options_.report_after,
-              .on_available = [this](size_t closures) { feed_hungry(closures); },
+              .on_available = [this](size_t closures) { feed_idle(closures); },
               .on_report =
                   [this](const std::string& text) {
                     {

@@ -99,7 +99,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     uint64_t next_in_session = 0;  // of a closure
     int in_flight = 0;
     int inputs_under_way = 0;  // closures wait for them
-    bool is_hungry = false;    // in hungry_
+    bool is_idle = false;    // in idle_
     int losses = 0;            // without a closure that has ended between them
     int64_t done = 0;
     int64_t retried = 0;
@@ -134,7 +134,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   bool drop_inputs();
   bool is_held(uint64_t input) const;  // with mutex_ held
   void send_drop(size_t worker, SessionId session, uint64_t input);
-  void feed_hungry(size_t closures);
+  void feed_idle(size_t closures);
   // Gives the worker what it can take. Returns false if that is nothing, whatever is queued.
   bool feed(size_t worker);
   // The place of a closure in the worker's order.
@@ -191,7 +191,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
 
   mutable std::mutex mutex_;  // guards what follows; taken before the queue's
   std::vector<Worker> workers_;
-  std::deque<size_t> hungry_;  // have room and found nothing to run
+  std::deque<size_t> idle_;  // have room and found nothing to run
   std::vector<Input> inputs_;
   std::map<uint64_t, std::shared_ptr<const void>> sources_;  // of inputs
   uint64_t next_input_ = 1;

@@ -73,8 +73,8 @@ void tell_own_failure(distribute::Server& server, const std::exception_ptr& erro
   tell_others(server, failure_of(server, kBeforeItsFirstStep, error));
 }
 
-std::shared_ptr<const ToldFailures> wait_for_tasks(distribute::Server& server) {
-  auto told = std::make_shared<ToldFailures>();
+std::shared_ptr<const ReportedFailures> wait_for_tasks(distribute::Server& server) {
+  auto told = std::make_shared<ReportedFailures>();
   server.coordination().on_error([told](const std::exception_ptr& error) { told->note(error); });
   while (server.core().membership().agent().wait_for_start(kLookForTasks) == nullptr) {
     if (const std::exception_ptr error = told->first_older_than(kMostToCome)) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cohort/cluster/server.h"
-#include "cohort/parameter_server/cluster/told_failures.h"
+#include "cohort/parameter_server/cluster/reported_failures.h"
 
 namespace cohort::internal {
 
@@ -33,7 +33,7 @@ void tell_own_failure(distribute::Server& server, const std::exception_ptr& erro
 // to its own error once all are there. Else it tells those that have come. Returns what it is told, from then
 // on, too.
 // Errors: those of wait_for_start; that of the task that has failed, which its text names.
-std::shared_ptr<const ToldFailures> wait_for_tasks(distribute::Server& server);
+std::shared_ptr<const ReportedFailures> wait_for_tasks(distribute::Server& server);
 
 // Says, for the log, that `whom` ("the other tasks") could not be told that this task failed with
 // `error`, and why not.

@@ -74,7 +74,7 @@ class Rows final : public Trackable {
 };
 
 struct Process {
-  Process(SimulatedFileSystem& files, const std::shared_ptr<MeetingPlace>& place, int rank)
+  Process(SimulatedFileSystem& files, const std::shared_ptr<MemberBarrier>& place, int rank)
       : group(std::make_shared<ThreadSaveGroup>(place, rank)),
         strategy(std::make_shared<GroupObject>(group)),
         generator(random::Generator::from_seed(static_cast<uint64_t>(rank))),
@@ -96,8 +96,8 @@ struct CheckpointGroupTest : testing::Test {
   CheckpointGroupTest() : processes(start(files)) {}
 
   static std::vector<std::unique_ptr<Process>> start(
-      SimulatedFileSystem& files, std::shared_ptr<MeetingPlace> place = nullptr) {
-    if (place == nullptr) place = std::make_shared<MeetingPlace>(2);
+      SimulatedFileSystem& files, std::shared_ptr<MemberBarrier> place = nullptr) {
+    if (place == nullptr) place = std::make_shared<MemberBarrier>(2);
     std::vector<std::unique_ptr<Process>> processes;
     for (int i = 0; i < 2; ++i) processes.push_back(std::make_unique<Process>(files, place, i));
     return processes;
@@ -140,7 +140,7 @@ struct CheckpointGroupTest : testing::Test {
 };
 
 TEST_F(CheckpointGroupTest, OneSetOfFilesHoldsWhatAllHave) {
-  const auto place = std::make_shared<MeetingPlace>(2);
+  const auto place = std::make_shared<MemberBarrier>(2);
   processes = start(files, place);
   EXPECT_EQ(save(), on_both("dir/ckpt-1"));
   EXPECT_THAT(files.file_paths(),
@@ -233,7 +233,7 @@ TEST_F(CheckpointGroupTest, AnErrorOfAnotherIsTheErrorOfAll) {
 }
 
 TEST_F(CheckpointGroupTest, WhoDoesNotComeIsNamed) {
-  processes = start(files, std::make_shared<MeetingPlace>(3));
+  processes = start(files, std::make_shared<MemberBarrier>(3));
   const auto errors = save({.group_timeout = std::chrono::milliseconds(30)});
   EXPECT_EQ(errors, on_both("DEADLINE_EXCEEDED: saving a checkpoint: beginning: still waiting for "
                             "task 2"));

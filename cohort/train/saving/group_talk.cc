@@ -63,7 +63,7 @@ Attempt attempt(const std::function<std::string()>& produce, const std::string& 
 
 }  // namespace
 
-std::vector<std::string_view> Brought::all() const {
+std::vector<std::string_view> MemberReplies::all() const {
   if (own_ != nullptr) std::rethrow_exception(own_);
   std::vector<std::string_view> values;
   for (const std::string& reply : replies_) values.push_back(value_of_reply(reply));
@@ -75,12 +75,12 @@ train::SaveGroupCall GroupTalk::call(std::string_view step,
   return {str(about_, ": ", step), timeout_ + bounded_wait(patience)};
 }
 
-std::string Said::value() const {
+std::string WriterReply::value() const {
   if (own_ != nullptr) std::rethrow_exception(own_);
   return std::string(value_of_reply(reply_));
 }
 
-Said GroupTalk::hear(std::string_view step, const std::function<std::string()>& produce,
+WriterReply GroupTalk::hear(std::string_view step, const std::function<std::string()>& produce,
                      std::chrono::milliseconds patience) const {
   Attempt own;
   if (is_writer()) own = attempt(produce, group_->name());
@@ -98,7 +98,7 @@ std::string GroupTalk::tell(std::string_view step, const std::function<std::stri
   return hear(step, produce, patience).value();
 }
 
-Brought GroupTalk::collect(std::string_view step,
+MemberReplies GroupTalk::collect(std::string_view step,
                            const std::function<std::string()>& produce) const {
   Attempt own = attempt(produce, group_->name());
   std::vector<std::string> replies =

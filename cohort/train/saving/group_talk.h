@@ -15,9 +15,9 @@
 namespace cohort::internal {
 
 // What the members brought, as the writer has it; elsewhere it is empty.
-class Brought {
+class MemberReplies {
  public:
-  Brought(std::vector<std::string> replies, std::exception_ptr own)
+  MemberReplies(std::vector<std::string> replies, std::exception_ptr own)
       : replies_(std::move(replies)), own_(std::move(own)) {}
   // The answers by rank. Errors: what one of the members threw instead; this one's own before
   // others'.
@@ -29,9 +29,9 @@ class Brought {
 };
 
 // What the writer said.
-class Said {
+class WriterReply {
  public:
-  Said(std::string reply, std::exception_ptr own)
+  WriterReply(std::string reply, std::exception_ptr own)
       : reply_(std::move(reply)), own_(std::move(own)) {}
   // Errors: what the writer threw instead.
   std::string value() const;
@@ -55,15 +55,15 @@ class GroupTalk {
   const std::shared_ptr<train::SaveGroup>& group() const { return group_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
-  // Runs `produce` at the writer, which may take `patience`. Its errors are left to Said::value(); at the
+  // Runs `produce` at the writer, which may take `patience`. Its errors are left to WriterReply::value(); at the
   // writer they come before the group's.
-  Said hear(std::string_view step, const std::function<std::string()>& produce,
+  WriterReply hear(std::string_view step, const std::function<std::string()>& produce,
             std::chrono::milliseconds patience = {}) const;
   // The same; all get what `produce` returns, or throws.
   std::string tell(std::string_view step, const std::function<std::string()>& produce,
                    std::chrono::milliseconds patience = {}) const;
-  // Runs `produce` on every member, for the writer. Its errors are left to Brought::all().
-  Brought collect(std::string_view step, const std::function<std::string()>& produce) const;
+  // Runs `produce` on every member, for the writer. Its errors are left to MemberReplies::all().
+  MemberReplies collect(std::string_view step, const std::function<std::string()>& produce) const;
 
  private:
   train::SaveGroupCall call(std::string_view step, std::chrono::milliseconds patience) const;

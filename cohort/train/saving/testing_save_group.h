@@ -16,9 +16,9 @@
 namespace cohort::train {
 
 // Where the members meet. Thread safety: any thread.
-class MeetingPlace {
+class MemberBarrier {
  public:
-  explicit MeetingPlace(int size) : size_(static_cast<size_t>(size)) {}
+  explicit MemberBarrier(int size) : size_(static_cast<size_t>(size)) {}
 
   // What all brought to call number `round`. The first failure of a round is that of all.
   std::vector<std::string> meet(int64_t round, size_t rank, std::string brought,
@@ -79,7 +79,7 @@ class MeetingPlace {
 // Member 0 writes.
 class ThreadSaveGroup final : public SaveGroup {
  public:
-  ThreadSaveGroup(std::shared_ptr<MeetingPlace> place, int rank)
+  ThreadSaveGroup(std::shared_ptr<MemberBarrier> place, int rank)
       : place_(std::move(place)), rank_(static_cast<size_t>(rank)) {}
 
   bool is_writer() const override { return rank_ == 0; }
@@ -93,7 +93,7 @@ class ThreadSaveGroup final : public SaveGroup {
   }
 
  private:
-  const std::shared_ptr<MeetingPlace> place_;
+  const std::shared_ptr<MemberBarrier> place_;
   const size_t rank_;
   int64_t round_ = 0;
 };

@@ -1,4 +1,4 @@
-// What of the gradients travels between tasks, and when: packs during the backward pass, rows alone.
+// What of the gradients travels between tasks, and when: buckets during the backward pass, rows alone.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/sparse_coo_tensor.h>
@@ -11,7 +11,7 @@
 namespace cohort::distribute {
 namespace {
 
-TEST_P(TaskGradients, PacksLeaveWhileTheBackwardPassStillRuns) {
+TEST_P(TaskGradients, BucketsLeaveWhileTheBackwardPassStillRuns) {
   if (GetParam().tasks == 1) return;  // nothing leaves
   Watch watch;
   run_all_tasks(
@@ -29,7 +29,7 @@ TEST_P(TaskGradients, PacksLeaveWhileTheBackwardPassStillRuns) {
             context.all_reduce(ReduceOp::SUM, number(1));  // nobody before it is forgotten
             for (size_t i = 3; i-- > 0;) {
               exchange->bring(context, i, gradients[i]);
-              // The first step learns what there is; the last pack leaves with finish.
+              // The first step learns what there is; the last bucket leaves with finish.
               if (step > 0 && i > 0) {
                 EXPECT_TRUE(watched.saw(internal::str("gradients ", 3 - i, " of 3")));
               }
@@ -43,7 +43,7 @@ TEST_P(TaskGradients, PacksLeaveWhileTheBackwardPassStillRuns) {
       watch.options());
 }
 
-TEST_P(TaskGradients, CollectivesOfTheStepGoBetweenThePacks) {
+TEST_P(TaskGradients, CollectivesOfTheStepGoBetweenTheBuckets) {
   const int n = GetParam().replicas();
   run_all_tasks(
       GetParam().tasks, GetParam().replicas_each,

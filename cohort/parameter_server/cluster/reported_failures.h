@@ -17,7 +17,7 @@ namespace cohort::internal {
 inline constexpr char kProgramFailed[] = "program failed";
 
 // Thread safety: any thread.
-class ToldFailures {
+class ReportedFailures {
  public:
   using Clock = std::chrono::steady_clock;
 

@@ -1,12 +1,12 @@
 // Sums dense gradients over tasks while the backward pass still runs.
 //
-// Variables are grouped into packs, the last ones first, in the order in which the backward pass
-// reaches them. Each pack is one piece of the communicator's own memory. The replica that passes
-// the last gradient of a pack adds up those of the task's replicas into it, in replica order, and
-// posts it to the communication thread, which sums it over tasks. Packs are posted in one order
-// whatever the order of arrival, so every task makes the same calls. Behind its gradients a pack
-// holds two numbers for each variable: how many replicas have a gradient, and how many of those
-// are sparse.
+// Variables are grouped into buckets, the last ones first, in the order in which the backward pass
+// reaches them. Each bucket is one piece of the communicator's own memory. The replica that passes
+// the last gradient of a bucket adds up the gradients of the task's replicas into it, in replica
+// order, and posts it to the communication thread, which sums it over tasks. Buckets are posted in
+// one order, whatever the order of arrival, so every task makes the same calls. Behind its
+// gradients a bucket holds two numbers for each variable: how many replicas have a gradient, and
+// how many of those are sparse.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ struct GradientCount {
 GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, void* out,
                            int64_t size, DType dtype);
 
-struct TaskPacksOptions {
+struct TaskBucketsOptions {
   int64_t bytes_per_pack;
   // Stands for the list of variables, which the tasks have agreed on.
   std::string signature;
@@ -43,28 +43,28 @@ struct TaskPacksOptions {
 
 // Thread safety: begin and wait by one thread while no other is in a call; the rest by each replica
 // on its own thread.
-class TaskPacks {
+class TaskBuckets {
  public:
   // variables: those to pack, as indices into `all`, in rising order. `gradients` and `group` must
   // outlive it.
-  TaskPacks(const std::vector<distribute::Variable>& all, const std::vector<size_t>& variables,
+  TaskBuckets(const std::vector<distribute::Variable>& all, const std::vector<size_t>& variables,
             const ReplicaGradients& gradients, collective::SyncGroup& group,
-            const TaskPacksOptions& options);
-  // Waits until no posted pack is at work.
-  ~TaskPacks();
+            const TaskBucketsOptions& options);
+  // Waits until no posted bucket is at work.
+  ~TaskBuckets();
 
-  size_t num_packs() const { return packs_.size(); }
-  bool contains(size_t variable) const { return place_of_[variable].pack != kNone; }
+  size_t num_packs() const { return buckets_.size(); }
+  bool contains(size_t variable) const { return place_of_[variable].bucket != kNone; }
 
   // Forgets the previous step.
   void begin();
   // A replica has passed its gradient of a variable.
-  // Errors: that of a pack that was posted before, so that a backward pass ends soon.
+  // Errors: that of a bucket that was posted before, so that a backward pass ends soon.
   void arrived(size_t variable);
-  // Adds up and posts the packs that are not complete by now; at once on the threads of all
-  // replicas. Gradients that have not arrived do not exist.
+  // Adds up and posts the buckets that are not complete by now. Called at once on the threads of
+  // all replicas. Gradients that have not arrived by then do not exist.
   void add_up_rest();
-  // Waits until every pack is summed over all tasks.
+  // Waits until every bucket is summed over all tasks.
   // Errors: those of a Communicator's calls.
   void wait();
 
@@ -75,23 +75,23 @@ class TaskPacks {
 
  private:
   static constexpr size_t kNone = ~size_t{0};
-  struct Pack;
+  struct Bucket;
   struct Place {
-    size_t pack = kNone;
-    size_t position = 0;  // within the pack
-    int64_t offset = 0;   // elements from the pack's beginning
+    size_t bucket = kNone;
+    size_t position = 0;  // within the bucket
+    int64_t offset = 0;   // elements from the bucket's beginning
     Tensor sum;
   };
 
-  void take_memory(const std::vector<distribute::Variable>& all, const TaskPacksOptions& options);
-  void add_up(Pack& pack);
-  void post_in_order(Pack& pack);
+  void take_memory(const std::vector<distribute::Variable>& all, const TaskBucketsOptions& options);
+  void add_up(Bucket& bucket);
+  void post_in_order(Bucket& bucket);
   void fail(std::exception_ptr error);
   void check_not_failed() const;
 
   const ReplicaGradients& gradients_;
   collective::SyncGroup& group_;
-  std::vector<std::unique_ptr<Pack>> packs_;
+  std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Place> place_of_;  // by variable
   std::shared_ptr<collective::CallPlan> plan_;
   std::chrono::nanoseconds timeout_{0};

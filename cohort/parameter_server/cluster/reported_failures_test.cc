@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/cluster/told_failures.h"
+#include "cohort/parameter_server/cluster/reported_failures.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@
 namespace cohort::internal {
 namespace {
 
-TEST(ToldFailures, KeepsTheFirstAndWhatEachTaskHasSaidLast) {
+TEST(ReportedFailures, KeepsTheFirstAndWhatEachTaskHasSaidLast) {
   const TaskId first{"ps", 0}, second{"ps", 1};
   const auto failure = [](const TaskId& task, const char* text) {
     return rpc::make_error(Code::kNotFound, text, to_string(task),
                            {.peer = to_string(task), .phase = kProgramFailed});
   };
-  ToldFailures told;
+  ReportedFailures told;
   told.note(std::make_exception_ptr(UnavailableError("of a loss")));
   EXPECT_EQ(told.first_older_than({}), nullptr);
   told.note(failure(first, "no table"));

@@ -1,4 +1,4 @@
-#include "cohort/parameter_server/cluster/told_failures.h"
+#include "cohort/parameter_server/cluster/reported_failures.h"
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
@@ -6,7 +6,7 @@
 
 namespace cohort::internal {
 
-void ToldFailures::note(const std::exception_ptr& error) {
+void ReportedFailures::note(const std::exception_ptr& error) {
   const ErrorDetail detail = rpc::detail_of(error);
   if (detail.phase != kProgramFailed) return;
   const std::string text = record_error(error).message;
@@ -21,12 +21,12 @@ void ToldFailures::note(const std::exception_ptr& error) {
   told_ = Clock::now();
 }
 
-std::exception_ptr ToldFailures::first_older_than(Clock::duration age) const {
+std::exception_ptr ReportedFailures::first_older_than(Clock::duration age) const {
   const std::lock_guard lock(mutex_);
   return first_ != nullptr && Clock::now() - told_ >= age ? first_ : nullptr;
 }
 
-std::string ToldFailures::of(const TaskId& task, Clock::time_point deadline) const {
+std::string ReportedFailures::of(const TaskId& task, Clock::time_point deadline) const {
   std::unique_lock lock(mutex_);
   auto found = last_.end();
   changed_.wait_until(lock, deadline, [&] {

@@ -1,4 +1,4 @@
-#include "cohort/collective/shared_memory/meeting_point.h"
+#include "cohort/collective/shared_memory/shared_barrier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,7 @@ constexpr milliseconds kSlice{5};
 // How long the task that has ended the group may take to say why.
 constexpr milliseconds kMostWriting{1000};
 
-// A meeting of tasks that come at the same time takes less, and so does waking one that sleeps.
+// A barrier of tasks that come at the same time takes less, and so does waking one that sleeps.
 constexpr std::chrono::microseconds kPollingTime{100};
 
 bool is_completed(uint32_t epoch, uint32_t before) { return ((epoch ^ before) & ~kFailed) != 0; }
@@ -41,27 +41,27 @@ Waiting::Waiting(std::string_view for_call, std::chrono::nanoseconds for_time)
   until = timeout < Deadline::max() - now ? now + timeout : Deadline::max();
 }
 
-MeetingPoint::MeetingPoint(Memory memory, const GroupMember& member, Lifelines lifelines,
+SharedBarrier::SharedBarrier(Memory memory, const GroupMember& member, Lifelines lifelines,
                            TaskName task_name)
     : control_(*memory.control),
-      seats_(memory.seats),
+      slots_(memory.slots),
       rank_(member.rank),
       size_(member.size()),
       slow_after_(member.slow_after),
       lifelines_(std::move(lifelines)),
       task_name_(std::move(task_name)) {
-  seats_[rank_].cores = own_cores();
+  slots_[rank_].cores = own_cores();
 }
 
-void MeetingPoint::leave() {
-  seats_[rank_].left.store(1);
+void SharedBarrier::leave() {
+  slots_[rank_].left.store(1);
   lifelines_.let_go();
 }
 
-void MeetingPoint::meet(const Waiting& waiting) {
+void SharedBarrier::meet(const Waiting& waiting) {
   const uint32_t before = control_.epoch.load(std::memory_order_acquire);
   if ((before & kFailed) != 0) throw_failure();
-  seats_[rank_].meetings.store(++meetings_, std::memory_order_release);
+  slots_[rank_].barriers.store(++barriers_, std::memory_order_release);
   if (control_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
       static_cast<uint32_t>(size_)) {
     control_.arrived.store(0, std::memory_order_relaxed);
@@ -71,35 +71,35 @@ void MeetingPoint::meet(const Waiting& waiting) {
   } else {
     wait(before, waiting);
   }
-  if (meetings_ == 1) choose_polling_time();
+  if (barriers_ == 1) choose_polling_time();
 }
 
-void MeetingPoint::choose_polling_time() {
+void SharedBarrier::choose_polling_time() {
   std::vector<cpu_set_t> cores;
-  for (int rank = 0; rank < size_; ++rank) cores.push_back(seats_[rank].cores);
+  for (int rank = 0; rank < size_; ++rank) cores.push_back(slots_[rank].cores);
   if (each_can_have_a_core(cores)) polling_time_ = kPollingTime;
 }
 
-void MeetingPoint::wait(uint32_t before, const Waiting& waiting) {
+void SharedBarrier::wait(uint32_t before, const Waiting& waiting) {
   if (!wait_awake(before)) wait_asleep(before, waiting);
   if (!is_completed(control_.epoch.load(std::memory_order_acquire), before)) throw_failure();
 }
 
-// Whether the meeting has ended, one way or the other.
-bool MeetingPoint::wait_awake(uint32_t before) {
+// Whether the barrier has ended, one way or the other.
+bool SharedBarrier::wait_awake(uint32_t before) {
   return polling_.poll([&] { return control_.epoch.load(std::memory_order_acquire) != before; },
                        polling_time_);
 }
 
-void MeetingPoint::wait_asleep(uint32_t before, const Waiting& waiting) {
+void SharedBarrier::wait_asleep(uint32_t before, const Waiting& waiting) {
   control_.sleepers.fetch_add(1);
   SlowWait slow(slow_after_);
   while (control_.epoch.load() == before) {
     const auto left = waiting.until - Clock::now();
     if (left.count() <= 0) {
-      // The missing tasks are looked up before the meeting is closed: they may come right after.
+      // The missing tasks are looked up before the barrier is closed: they may come right after.
       const std::exception_ptr error = missing_error(waiting);
-      if (close_meeting(before)) write_error(error);
+      if (close_barrier(before)) write_error(error);
       break;
     }
     futex_wait(control_.epoch, before, std::min<std::chrono::nanoseconds>(left, kSlice));
@@ -111,16 +111,16 @@ void MeetingPoint::wait_asleep(uint32_t before, const Waiting& waiting) {
 }
 
 // Whether this task has closed it.
-bool MeetingPoint::close_meeting(uint32_t before) {
+bool SharedBarrier::close_barrier(uint32_t before) {
   return control_.epoch.compare_exchange_strong(before, before | kFailed);
 }
 
-void MeetingPoint::fail(const std::exception_ptr& error) noexcept {
+void SharedBarrier::fail(const std::exception_ptr& error) noexcept {
   if ((control_.epoch.fetch_or(kFailed) & kFailed) == 0) write_error(error);
 }
 
 // Called by the one task that has set kFailed, and once.
-void MeetingPoint::write_error(const std::exception_ptr& error) noexcept {
+void SharedBarrier::write_error(const std::exception_ptr& error) noexcept {
   try {
     const std::string bytes = internal::rpc::encode_error(error);
     const size_t size = std::min(bytes.size(), sizeof control_.error);
@@ -133,7 +133,7 @@ void MeetingPoint::write_error(const std::exception_ptr& error) noexcept {
   futex_wake_all(control_.epoch);
 }
 
-void MeetingPoint::throw_failure() const {
+void SharedBarrier::throw_failure() const {
   const auto end = Clock::now() + kMostWriting;
   while (control_.error_written.load() == 0) {
     const auto left = end - Clock::now();
@@ -147,11 +147,11 @@ void MeetingPoint::throw_failure() const {
   std::rethrow_exception(internal::rpc::decode_error({control_.error, size}));
 }
 
-void MeetingPoint::fail_if_tasks_are_lost(std::string_view call) {
+void SharedBarrier::fail_if_tasks_are_lost(std::string_view call) {
   const std::vector<int> lost = lifelines_.lost(rank_);
   if (lost.empty()) return;
   const bool left = std::all_of(lost.begin(), lost.end(),
-                                [&](int rank) { return seats_[rank].left.load() != 0; });
+                                [&](int rank) { return slots_[rank].left.load() != 0; });
   const std::string text =
       str(names_of(lost), left ? " has left the group" : " was lost", ", while ", task_name_(rank_),
           " waited in '", call, "'; form the group again");
@@ -159,12 +159,12 @@ void MeetingPoint::fail_if_tasks_are_lost(std::string_view call) {
                                  {.peer = task_name_(lost.front()), .phase = "collective"}));
 }
 
-std::vector<int> MeetingPoint::missing_tasks() const {
+std::vector<int> SharedBarrier::missing_tasks() const {
   std::vector<int> missing;
   for (int rank = 0; rank < size_; ++rank) {
-    if (seats_[rank].meetings.load(std::memory_order_acquire) != meetings_) missing.push_back(rank);
+    if (slots_[rank].barriers.load(std::memory_order_acquire) != barriers_) missing.push_back(rank);
   }
-  if (missing.empty()) {  // one of them was stopped just as it completed the meeting
+  if (missing.empty()) {  // one of them was stopped just as it completed the barrier
     for (int rank = 0; rank < size_; ++rank) {
       if (rank != rank_) missing.push_back(rank);
     }
@@ -172,7 +172,7 @@ std::vector<int> MeetingPoint::missing_tasks() const {
   return missing;
 }
 
-std::exception_ptr MeetingPoint::missing_error(const Waiting& waiting) const {
+std::exception_ptr SharedBarrier::missing_error(const Waiting& waiting) const {
   const std::vector<int> missing = missing_tasks();
   return internal::rpc::make_error(
       Code::kDeadlineExceeded,
@@ -182,7 +182,7 @@ std::exception_ptr MeetingPoint::missing_error(const Waiting& waiting) const {
       "", {.peer = task_name_(missing.front()), .phase = "collective"});
 }
 
-std::string MeetingPoint::names_of(const std::vector<int>& ranks) const {
+std::string SharedBarrier::names_of(const std::vector<int>& ranks) const {
   std::string names;
   for (const int rank : ranks) names += (names.empty() ? "" : ", ") + task_name_(rank);
   return names;

@@ -1,4 +1,4 @@
-#include "cohort/collective/shared_memory/meeting_point.h"
+#include "cohort/collective/shared_memory/shared_barrier.h"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ using std::chrono::nanoseconds;
 
 // What two tasks share, each on a thread that is pinned to one core.
 struct PinnedPair {
-  // How long each polls after they have met `meetings` times.
-  std::array<nanoseconds, 2> meet_on(const std::array<int, 2>& cores, int meetings) {
+  // How long each polls after they have met `barriers` times.
+  std::array<nanoseconds, 2> meet_on(const std::array<int, 2>& cores, int barriers) {
     std::array<nanoseconds, 2> polling{};
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < cores.size(); ++rank) {
@@ -30,10 +30,10 @@ struct PinnedPair {
         ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
         const GroupMember member{.rank = static_cast<int>(rank),
                                  .tasks = {{"worker", 0}, {"worker", 1}}};
-        MeetingPoint point({&control, seats.data()}, member, Lifelines(),
+        SharedBarrier point({&control, slots.data()}, member, Lifelines(),
                            [](int of_rank) { return std::to_string(of_rank); });
         const Waiting waiting("test", std::chrono::seconds(20));
-        for (int i = 0; i < meetings; ++i) point.meet(waiting);
+        for (int i = 0; i < barriers; ++i) point.meet(waiting);
         polling[rank] = point.polling_time();
       });
     }
@@ -42,7 +42,7 @@ struct PinnedPair {
   }
 
   Control control{};
-  std::array<Seat, 2> seats{};
+  std::array<TaskSlot, 2> slots{};
 };
 
 std::vector<int> usable_cores() {
@@ -54,19 +54,19 @@ std::vector<int> usable_cores() {
   return cores;
 }
 
-TEST(MeetingPoint, TasksPollWhereEachIsPinnedToACoreOfItsOwn) {
+TEST(SharedBarrier, TasksPollWhereEachIsPinnedToACoreOfItsOwn) {
   const std::vector<int> cores = usable_cores();
   const auto polling = PinnedPair().meet_on({cores.front(), cores.back()}, 2);
   for (const nanoseconds time : polling) EXPECT_EQ(time.count() > 0, cores.size() > 1);
 }
 
-TEST(MeetingPoint, TasksOnOneCoreSleepAtOnce) {
+TEST(SharedBarrier, TasksOnOneCoreSleepAtOnce) {
   const int core = usable_cores().front();
   const auto polling = PinnedPair().meet_on({core, core}, 2);
   for (const nanoseconds time : polling) EXPECT_EQ(time.count(), 0);
 }
 
-TEST(MeetingPoint, NobodyPollsBeforeAllHaveSaidWhereTheyRun) {
+TEST(SharedBarrier, NobodyPollsBeforeAllHaveSaidWhereTheyRun) {
   const std::vector<int> cores = usable_cores();
   const auto polling = PinnedPair().meet_on({cores.front(), cores.back()}, 0);
   for (const nanoseconds time : polling) EXPECT_EQ(time.count(), 0);

@@ -1,5 +1,5 @@
-// The point at which the tasks of a group wait for each other; a failure of the group reaches all
-// of them there.
+// The barrier of the tasks of a group, at which they wait for each other. A failure of the group
+// reaches all of them there.
 #pragma once
 
 #include <chrono>
@@ -27,19 +27,19 @@ struct Waiting {
   Deadline until;
 };
 
-// A meeting is completed for all tasks or for none. What a task has written before it came, all see
-// afterwards.
+// A barrier is completed for all tasks or for none. What a task has written before it arrived, all
+// see afterwards.
 // Thread safety: meet() by one thread; the rest from any.
-class MeetingPoint {
+class SharedBarrier {
  public:
   // The parts of the shared memory, which outlive it.
   struct Memory {
     Control* control = nullptr;
-    Seat* seats = nullptr;
+    TaskSlot* slots = nullptr;
   };
   using TaskName = std::function<std::string(int rank)>;
 
-  MeetingPoint(Memory memory, const GroupMember& member, Lifelines lifelines, TaskName task_name);
+  SharedBarrier(Memory memory, const GroupMember& member, Lifelines lifelines, TaskName task_name);
   // Tells the others that this task has left.
   void leave();
 
@@ -47,11 +47,11 @@ class MeetingPoint {
   // Errors: that of the group (see fail); DeadlineExceeded and Unavailable, which become the
   // group's.
   void meet(const Waiting& waiting);
-  // Ends the work of the group: meetings that are not completed, and all later ones, throw `error`
+  // Ends the work of the group: barriers that are not completed, and all later ones, throw `error`
   // on every task. Only the first call of a group has an effect.
   void fail(const std::exception_ptr& error) noexcept;
-  // How long a task polls before it sleeps. Nobody does where tasks wait for each other's cores, nor
-  // before all are known to be on cores of their own: at the first meeting.
+  // How long a task polls before it sleeps. It does not poll if tasks wait for each other's cores,
+  // nor at the first barrier, before all are known to be on cores of their own.
   std::chrono::nanoseconds polling_time() const { return polling_time_; }
 
  private:
@@ -59,7 +59,7 @@ class MeetingPoint {
   void wait(uint32_t before, const Waiting& waiting);
   bool wait_awake(uint32_t before);
   void wait_asleep(uint32_t before, const Waiting& waiting);
-  bool close_meeting(uint32_t before);
+  bool close_barrier(uint32_t before);
   void write_error(const std::exception_ptr& error) noexcept;
   void fail_if_tasks_are_lost(std::string_view call);
   std::vector<int> missing_tasks() const;
@@ -68,13 +68,13 @@ class MeetingPoint {
   std::string names_of(const std::vector<int>& ranks) const;
 
   Control& control_;
-  Seat* seats_;
+  TaskSlot* slots_;
   const int rank_;
   const int size_;
   const std::chrono::nanoseconds slow_after_;
   Lifelines lifelines_;
   const TaskName task_name_;
-  uint32_t meetings_ = 0;
+  uint32_t barriers_ = 0;
   std::chrono::nanoseconds polling_time_{0};
   internal::Polling polling_;
 };

@@ -1,4 +1,4 @@
-#include "cohort/distribute/gradients/task_packs.h"
+#include "cohort/distribute/gradients/task_buckets.h"
 
 #include <ATen/ops/from_blob.h>
 #include <c10/util/SmallVector.h>
@@ -60,8 +60,8 @@ GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, v
   return count;
 }
 
-struct TaskPacks::Pack final : collective::PostedCall {
-  Pack(TaskPacks& packs, DType of) : owner(packs), dtype(of) {}
+struct TaskBuckets::Bucket final : collective::PostedCall {
+  Bucket(TaskBuckets& buckets, DType of) : owner(buckets), dtype(of) {}
 
   void make(collective::Communicator& communicator) noexcept override {
     if (owner.failed_.load()) return;  // the step ends, and the group's work with it
@@ -80,7 +80,7 @@ struct TaskPacks::Pack final : collective::PostedCall {
   // The numbers of the variable at this position.
   char* counts(size_t position) const { return at(gradients + 2 * static_cast<int64_t>(position)); }
 
-  TaskPacks& owner;
+  TaskBuckets& owner;
   const DType dtype;
   std::vector<size_t> variables;
   int64_t gradients = 0;  // elements of all gradients
@@ -94,119 +94,119 @@ struct TaskPacks::Pack final : collective::PostedCall {
   bool ready = false;  // guarded by the owner's mutex
 };
 
-TaskPacks::TaskPacks(const std::vector<Variable>& all, const std::vector<size_t>& variables,
+TaskBuckets::TaskBuckets(const std::vector<Variable>& all, const std::vector<size_t>& variables,
                      const ReplicaGradients& gradients, collective::SyncGroup& group,
-                     const TaskPacksOptions& options)
+                     const TaskBucketsOptions& options)
     : gradients_(gradients), group_(group), place_of_(all.size()) {
   int64_t bytes = 0;
   for (auto it = variables.rbegin(); it != variables.rend(); ++it) {
     const DType dtype = all[*it].dtype();
-    if (packs_.empty() || bytes >= options.bytes_per_pack || packs_.back()->dtype != dtype) {
-      packs_.push_back(std::make_unique<Pack>(*this, dtype));
+    if (buckets_.empty() || bytes >= options.bytes_per_pack || buckets_.back()->dtype != dtype) {
+      buckets_.push_back(std::make_unique<Bucket>(*this, dtype));
       bytes = 0;
     }
-    Pack& pack = *packs_.back();
+    Bucket& bucket = *buckets_.back();
     const int64_t size = c10::multiply_integers(all[*it].shape());
-    place_of_[*it] = {packs_.size() - 1, pack.variables.size(), pack.gradients, {}};
-    pack.variables.push_back(*it);
-    pack.gradients += size;
+    place_of_[*it] = {buckets_.size() - 1, bucket.variables.size(), bucket.gradients, {}};
+    bucket.variables.push_back(*it);
+    bucket.gradients += size;
     bytes += size * item_size(dtype);
   }
-  if (packs_.empty()) return;
-  plan_ = std::make_shared<collective::CallPlan>(packs_.size());
+  if (buckets_.empty()) return;
+  plan_ = std::make_shared<collective::CallPlan>(buckets_.size());
   take_memory(all, options);
 }
 
-void TaskPacks::take_memory(const std::vector<Variable>& all, const TaskPacksOptions& options) {
-  for (size_t p = 0; p < packs_.size(); ++p) {
-    Pack& pack = *packs_[p];
-    pack.elements = pack.gradients + 2 * static_cast<int64_t>(pack.variables.size());
-    pack.memory = group_.buffers().take(pack.elements * item_size(pack.dtype));
-    pack.name = str("gradients ", p + 1, " of ", packs_.size(), ", beginning with '",
-                    all[pack.variables.front()].name(), "'");
-    pack.signature = options.signature;
-    for (const size_t variable : pack.variables) {
+void TaskBuckets::take_memory(const std::vector<Variable>& all, const TaskBucketsOptions& options) {
+  for (size_t p = 0; p < buckets_.size(); ++p) {
+    Bucket& bucket = *buckets_[p];
+    bucket.elements = bucket.gradients + 2 * static_cast<int64_t>(bucket.variables.size());
+    bucket.memory = group_.buffers().take(bucket.elements * item_size(bucket.dtype));
+    bucket.name = str("gradients ", p + 1, " of ", buckets_.size(), ", beginning with '",
+                    all[bucket.variables.front()].name(), "'");
+    bucket.signature = options.signature;
+    for (const size_t variable : bucket.variables) {
       Place& place = place_of_[variable];
       place.sum =
-          at::from_blob(pack.at(place.offset), c10::multiply_integers(all[variable].shape()),
-                        at::dtype(pack.dtype));
+          at::from_blob(bucket.at(place.offset), c10::multiply_integers(all[variable].shape()),
+                        at::dtype(bucket.dtype));
     }
   }
 }
 
-TaskPacks::~TaskPacks() { group_.drain(); }
+TaskBuckets::~TaskBuckets() { group_.drain(); }
 
-void TaskPacks::begin() {
+void TaskBuckets::begin() {
   group_.drain();
   timeout_ = group_.timeout();
   std::lock_guard lock(mutex_);
   next_to_post_ = 0;
-  for (const auto& pack : packs_) {
-    pack->missing = pack->variables.size() * gradients_.num_replicas();
-    pack->taken = false;
-    pack->ready = false;
+  for (const auto& bucket : buckets_) {
+    bucket->missing = bucket->variables.size() * gradients_.num_replicas();
+    bucket->taken = false;
+    bucket->ready = false;
   }
 }
 
-void TaskPacks::arrived(size_t variable) {
+void TaskBuckets::arrived(size_t variable) {
   check_not_failed();
   if (!contains(variable)) return;
-  Pack& pack = *packs_[place_of_[variable].pack];
-  if (pack.missing.fetch_sub(1) != 1) return;
-  pack.taken = true;
-  add_up(pack);
+  Bucket& bucket = *buckets_[place_of_[variable].bucket];
+  if (bucket.missing.fetch_sub(1) != 1) return;
+  bucket.taken = true;
+  add_up(bucket);
 }
 
-void TaskPacks::add_up_rest() {
-  for (const auto& pack : packs_) {
-    if (!pack->taken.exchange(true)) add_up(*pack);
+void TaskBuckets::add_up_rest() {
+  for (const auto& bucket : buckets_) {
+    if (!bucket->taken.exchange(true)) add_up(*bucket);
   }
 }
 
-void TaskPacks::add_up(Pack& pack) {
+void TaskBuckets::add_up(Bucket& bucket) {
   {
     const ScopedPhase phase(profiler::Phase::kReduce);
-    for (size_t i = 0; i < pack.variables.size(); ++i) {
-      const Place& place = place_of_[pack.variables[i]];
-      const GradientCount count = add_up_local(gradients_, pack.variables[i], pack.at(place.offset),
-                                               place.sum.numel(), pack.dtype);
-      fill(pack.counts(i), 1, pack.dtype, static_cast<double>(count.present));
-      fill(pack.counts(i) + item_size(pack.dtype), 1, pack.dtype,
+    for (size_t i = 0; i < bucket.variables.size(); ++i) {
+      const Place& place = place_of_[bucket.variables[i]];
+      const GradientCount count = add_up_local(gradients_, bucket.variables[i], bucket.at(place.offset),
+                                               place.sum.numel(), bucket.dtype);
+      fill(bucket.counts(i), 1, bucket.dtype, static_cast<double>(count.present));
+      fill(bucket.counts(i) + item_size(bucket.dtype), 1, bucket.dtype,
            static_cast<double>(count.sparse));
     }
   }
-  post_in_order(pack);
+  post_in_order(bucket);
 }
 
-void TaskPacks::post_in_order(Pack& pack) {
+void TaskBuckets::post_in_order(Bucket& bucket) {
   std::lock_guard lock(mutex_);
-  pack.ready = true;
-  while (next_to_post_ < packs_.size() && packs_[next_to_post_]->ready) {
-    Pack& next = *packs_[next_to_post_++];
+  bucket.ready = true;
+  while (next_to_post_ < buckets_.size() && buckets_[next_to_post_]->ready) {
+    Bucket& next = *buckets_[next_to_post_++];
     // The backward pass is over with the last one.
-    next_to_post_ < packs_.size() ? group_.post(next) : group_.post_before_drain(next);
+    next_to_post_ < buckets_.size() ? group_.post(next) : group_.post_before_drain(next);
   }
 }
 
-void TaskPacks::wait() {
+void TaskBuckets::wait() {
   group_.drain();
   check_not_failed();
 }
 
-void TaskPacks::fail(std::exception_ptr error) {
+void TaskBuckets::fail(std::exception_ptr error) {
   error_ = std::move(error);
   failed_ = true;
 }
 
-void TaskPacks::check_not_failed() const {
+void TaskBuckets::check_not_failed() const {
   if (failed_.load()) std::rethrow_exception(error_);
 }
 
-GradientCount TaskPacks::count(size_t variable) const {
+GradientCount TaskBuckets::count(size_t variable) const {
   const Place& place = place_of_[variable];
-  const Pack& pack = *packs_[place.pack];
-  const char* const counts = pack.counts(place.position);
-  return {number_at(counts, pack.dtype), number_at(counts + item_size(pack.dtype), pack.dtype)};
+  const Bucket& bucket = *buckets_[place.bucket];
+  const char* const counts = bucket.counts(place.position);
+  return {number_at(counts, bucket.dtype), number_at(counts + item_size(bucket.dtype), bucket.dtype)};
 }
 
 }  // namespace cohort::internal
