@@ -3,7 +3,8 @@
 //   bench_allocations [REPLICAS [STEPS [AT_MOST]]]     2 replicas and 1,000 steps by default
 //
 // Cohort's own frames are those of libcohort and the program that are not libtorch's templates,
-// compiled into them. Where they ask more than AT_MOST times a step, each of five times, the exit code is 1.
+// compiled into them. Where they ask more than AT_MOST times a step, each of five times, the exit
+// code is 1.
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <cohort/cohort.h>
@@ -81,8 +82,9 @@ int main(int argc, char** argv) {
         return tf::tuple(at::rand({8, 28, 28, 1}), at::randint(10, {8}, at::kByte));
       });
   for (int i = 0; i < 20; ++i) trainer.distributed_train_step(batches);
-  // How many passes are under way at once, each with memory of its own, is a matter of time: a replica that is late
-  // for the first time makes one more. What every step asks for shows each time.
+  // How many passes are under way at once, each with memory of its own, is a matter of time: a
+  // replica that is late for the first time makes one more. What every step asks for shows each
+  // time.
   constexpr int kTries = 5;
   for (int i = 0; i < kTries; ++i) {
     bench::start_counting_allocations();

@@ -1,4 +1,5 @@
-// A neighbour that computes and never waits. bench/beside.py starts as many as it needs, and ends them.
+// A neighbour that computes and never waits. bench/beside.py starts as many as it needs, and ends
+// them.
 #include <cstdint>
 
 int main() {

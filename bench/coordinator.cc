@@ -1,5 +1,5 @@
-// A task of a parameter server cluster, for bench/coordinator.py: TF_CONFIG says which. The chief reads
-// a command a line on stdin, "WORK SECONDS", and answers with a number:
+// A task of a parameter server cluster, for bench/coordinator.py: TF_CONFIG says which. The chief
+// reads a command a line on stdin, "WORK SECONDS", and answers with a number:
 //
 //   noop      closures a second: a function that does nothing, many scheduled at a time
 //   latency   schedule, then fetch its result: times a second

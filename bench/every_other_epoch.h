@@ -18,9 +18,9 @@ inline int64_t epoch_with(int64_t pair) { return pair % 2 == 0 ? 1 + 2 * pair : 
 inline int64_t epoch_without(int64_t pair) { return pair % 2 == 0 ? 2 + 2 * pair : 1 + 2 * pair; }
 inline bool is_with(int64_t epoch) { return epoch > 0 && epoch_with((epoch - 1) / 2) == epoch; }
 
-// Hands the hooks of training to `inner` in the epochs with it, and its beginning and end. What it does at
-// the end of an epoch comes there, or where it goes on in the background (a save) at the beginning, which
-// is the end of the epoch before, so that none of it falls into an epoch without.
+// Hands the hooks of training to `inner` in the epochs with it, and its beginning and end. What it
+// does at the end of an epoch comes there, or where it goes on in the background (a save) at the
+// beginning, which is the end of the epoch before, so that none of it falls into an epoch without.
 class EveryOtherEpoch : public cohort::keras::callbacks::Callback {
  public:
   EveryOtherEpoch(std::shared_ptr<Callback> inner, bool ends_at_the_beginning)

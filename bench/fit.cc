@@ -1,4 +1,5 @@
-// Trains by fit on command, for bench/fit.py: a command a line on stdin, an answer a line on stdout.
+// Trains by fit on command, for bench/fit.py: a command a line on stdin, an answer a line on
+// stdout.
 //
 //   bench_fit SAMPLES_DIRECTORY
 //   fit MODEL REPLICAS BATCH SECONDS     samples a second in epochs of about SECONDS, with BATCH over

@@ -42,8 +42,8 @@ tf::keras::Sequential make_model(const std::string& name) {
   throw std::invalid_argument("no model is called '" + name + "'");
 }
 
-// Makes the variables. All trainings begin with the same ones: on how many pixels relu cuts depends how long a
-// backward pass takes.
+// Makes the variables. All trainings begin with the same ones: on how many pixels relu cuts depends
+// how long a backward pass takes.
 void build(const tf::keras::Sequential& model, const Samples& samples) {
   tf::random::set_seed(1);
   model(samples.batch(0, 1).first);

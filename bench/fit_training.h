@@ -14,8 +14,8 @@ namespace bench {
 class EpochTraining {
  public:
   virtual ~EpochTraining() = default;
-  // Trains for three epochs of so many steps. Returns the seconds from the end of the first to that of
-  // the last, halved: what an epoch takes, with all that its end entails.
+  // Trains for three epochs of so many steps. Returns the seconds from the end of the first to that
+  // of the last, halved: what an epoch takes, with all that its end entails.
   virtual double epoch(int64_t steps) = 0;
 };
 
@@ -39,15 +39,16 @@ struct TrainingPlan {
 std::string samples_of(const std::string& model);
 
 // Trains by fit in epochs of about so many seconds, in every other of which a callback is at work:
-// "checkpoint" (saves the whole model), "tensorboard" (scalars, and histograms of the weights each other time).
+// "checkpoint" (saves the whole model), "tensorboard" (scalars, and histograms of the weights each
+// other time).
 // Errors: std::invalid_argument (an unknown callback or model).
 TimedPairs time_callback(const std::string& callback, const cohort::distribute::Strategy& strategy,
                          const Samples& samples, const TrainingPlan& plan, double seconds,
                          int64_t pairs);
 
-// Trains by fit (with) and by guide 004's loop (without), each for about so many seconds a pair, in short turns.
-// Two trainings of the same work differ by a few percent for as long as they live, whichever is fit: each pair
-// has new ones.
+// Trains by fit (with) and by guide 004's loop (without), each for about so many seconds a pair, in
+// short turns. Two trainings of the same work differ by a few percent for as long as they live,
+// whichever is fit: each pair has new ones.
 TimedPairs time_fit_and_loop(const cohort::distribute::Strategy& strategy, const Samples& samples,
                              const TrainingPlan& plan, double seconds, int64_t pairs);
 

@@ -10,8 +10,8 @@
 
 namespace bench {
 
-// The server's place among all tasks of its cluster, once these are there; those who wait for it never
-// say so. The server must outlive it.
+// The server's place among all tasks of its cluster, once these are there; those who wait for it
+// never say so. The server must outlive it.
 cohort::collective::GroupMember member_in(cohort::distribute::Server& server);
 
 // backend: "gloo", or "calls" for the servers' own. COLLECTIVE over the tasks of `member`.

@@ -29,14 +29,14 @@ struct OverlapTimes {
   double afterwards = 0;  // the same, exchanging after the backward pass
 };
 
-// Prints them, and returns what the program ends with: 0 where a step with overlap takes at most 1.2
-// times the longer of computing and exchange.
+// Prints them, and returns what the program ends with: 0 where a step with overlap takes at most
+// 1.2 times the longer of computing and exchange.
 int report(const OverlapTimes& times, double bytes_per_second, const std::string& over);
 
 class OverlapTask {
  public:
-  // meet: waits for the other tasks, so that they begin a step together. COLLECTIVE over the tasks, as
-  // what follows. The strategy must outlive it.
+  // meet: waits for the other tasks, so that they begin a step together. COLLECTIVE over the tasks,
+  // as what follows. The strategy must outlive it.
   OverlapTask(const cohort::distribute::Strategy& strategy, std::function<void()> meet);
 
   // Each is the median of some rounds, in milliseconds.

@@ -1,5 +1,6 @@
-// What a step costs each worker besides its own forward and backward pass, in a group of real processes:
-// processor time of all of the task's threads, messages, bytes. bench/scale.py makes a model of it.
+// What a step costs each worker besides its own forward and backward pass, in a group of real
+// processes: processor time of all of the task's threads, messages, bytes. bench/scale.py makes a
+// model of it.
 //
 //   bench_scale BACKEND RANKS VARIABLES BYTES STEPS
 //

@@ -1,10 +1,12 @@
-// How many sparse rows a second one core of a ps task takes, beside a plain loop over the same memory.
+// How many sparse rows a second one core of a ps task takes, beside a plain loop over the same
+// memory.
 //
 //   bench_store [--rows N] [--batch N] [--seconds S]
 //
-// A push is what comes from the wire: a message of rows of 64 floats with ascending ids, decoded and
-// applied. Adam's moments decay in every row, as Keras has it, so that it works on the whole table:
-// its figure is rows of the table a second. A pull is the rows of a batch, copied into an answer.
+// A push is what comes from the wire: a message of rows of 64 floats with ascending ids, decoded
+// and applied. Adam's moments decay in every row, as Keras has it, so that it works on the whole
+// table: its figure is rows of the table a second. A pull is the rows of a batch, copied into an
+// answer.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/rand.h>

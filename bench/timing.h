@@ -25,8 +25,9 @@ inline double time_steps(double seconds, const std::function<void(int64_t)>& ste
   return (seconds_since(start) - warm) / static_cast<double>(count);
 }
 
-// Seconds that a step takes, of what runs many at a time: run(n) says how long n steps took. As many as
-// fill `seconds`, after some that fill a tenth of it. `multiple`: of how many steps run(n) takes.
+// Seconds that a step takes, of what runs many at a time: run(n) says how long n steps took. As
+// many as fill `seconds`, after some that fill a tenth of it. `multiple`: of how many steps run(n)
+// takes.
 inline double time_runs(double seconds, int64_t multiple,
                         const std::function<double(int64_t)>& run) {
   double step = run(multiple) / static_cast<double>(multiple);

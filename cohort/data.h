@@ -1,4 +1,5 @@
-// Input pipelines alone, without strategies and Keras: for programs that read, write or prepare data.
+// Input pipelines alone, without strategies and Keras: for programs that read, write or prepare
+// data.
 //
 //   #include <cohort/data.h>
 //   for (const cohort::Structure& batch : cohort::data::Dataset::range(9).batch(2)) ...

@@ -39,8 +39,8 @@ class COHORT_API ClusterResolver {
   // will tell. Resolvers that ask a server (Kubernetes, GCE) ask it at each call.
   // Errors of these: as the resolver's own header says; InvalidArgument (a wrong configuration).
   virtual train::ClusterSpec cluster_spec() const = 0;
-  // The address of a task's server, with "rpc_layer://" before it where a layer is given, here or as
-  // rpc_layer().
+  // The address of a task's server, with "rpc_layer://" before it where a layer is given, here or
+  // as rpc_layer().
   // Errors: InvalidArgument (no such task).
   virtual std::string master(const std::string& task_type, int task_id,
                              const std::string& rpc_layer = "") const;

@@ -17,7 +17,8 @@ inline constexpr char kOperatorJob[] = "operator";
 // the spec.
 std::optional<rpc::Role> role_in(const train::ClusterSpec& spec, const TaskId& task);
 
-// The task that runs the coordination service: the chief, else the first worker, else the first task.
+// The task that runs the coordination service: the chief, else the first worker, else the first
+// task.
 TaskId coordinating_task(const train::ClusterSpec& spec);
 
 }  // namespace cohort::internal

@@ -1,5 +1,5 @@
-// What the tasks of a cluster agree on: who is there, who is lost, when all have come to a point, and
-// small values that one sets and others read.
+// What the tasks of a cluster agree on: who is there, who is lost, when all have come to a point,
+// and small values that one sets and others read.
 //
 //   tf::distribute::Server server(resolver);
 //   tf::distribute::Coordination& cluster = server.coordination();
@@ -62,10 +62,10 @@ struct SetOptions {
   bool session = false;  // the key goes when this task's process does
 };
 
-// One for each server. Errors of every call that waits: DeadlineExceeded (names whom or what it waited
-// for), and what has ended this task's membership: Unavailable (the coordinating task is lost),
-// Aborted (this task was taken for lost, or was replaced), FailedPrecondition (another program or
-// cluster spec).
+// One for each server. Errors of every call that waits: DeadlineExceeded (names whom or what it
+// waited for), and what has ended this task's membership: Unavailable (the coordinating task is
+// lost), Aborted (this task was taken for lost, or was replaced), FailedPrecondition (another
+// program or cluster spec).
 // Thread safety: any thread.
 class COHORT_API Coordination {
  public:
@@ -77,20 +77,20 @@ class COHORT_API Coordination {
   ClusterView wait_for_start();
   ClusterView view() const;
 
-  // Waits until all tasks have called it with this name. Errors: Unavailable (a task that takes part
-  // is lost or has left), Aborted (the cluster has changed meanwhile), InvalidArgument (two tasks name
-  // different participants).
+  // Waits until all tasks have called it with this name. Errors: Unavailable (a task that takes
+  // part is lost or has left), Aborted (the cluster has changed meanwhile), InvalidArgument (two
+  // tasks name different participants).
   void barrier(const std::string& name, const BarrierOptions& options = {});
 
-  // Keys have up to 1 KiB, values up to 1 MiB, a task up to 10,000 keys. Errors: InvalidArgument (the
-  // key), ResourceExhausted (those limits).
+  // Keys have up to 1 KiB, values up to 1 MiB, a task up to 10,000 keys. Errors: InvalidArgument
+  // (the key), ResourceExhausted (those limits).
   void set(const std::string& key, const std::string& value, const SetOptions& options = {});
   // Waits for the key.
   std::string get(const std::string& key, std::chrono::milliseconds timeout);
   // Nothing if there is no such key.
   std::optional<std::string> find(const std::string& key);
-  // Adds to a key that holds a number (none: 0), and returns the sum. Errors: FailedPrecondition (it
-  // holds something else), OutOfRange.
+  // Adds to a key that holds a number (none: 0), and returns the sum. Errors: FailedPrecondition
+  // (it holds something else), OutOfRange.
   int64_t add(const std::string& key, int64_t delta);
   // Sets the key to `value` if it holds `expected` (nullopt: if there is no such key). Returns
   // whether it did.
@@ -102,8 +102,8 @@ class COHORT_API Coordination {
   std::vector<std::string> list(const std::string& prefix);
 
   // A number that `cohort cluster status` shows for this task: steps per second, say.
-  // Errors: InvalidArgument (a name that is empty, not UTF-8 or longer than 256 bytes), ResourceExhausted (a task
-  // may have 128 of them).
+  // Errors: InvalidArgument (a name that is empty, not UTF-8 or longer than 256 bytes),
+  // ResourceExhausted (a task may have 128 of them).
   void set_figure(const std::string& name, double value);
   // Removes a number that set_figure has set. Does nothing if there is no such number.
   void drop_figure(const std::string& name);

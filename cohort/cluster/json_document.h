@@ -14,8 +14,8 @@ struct JsonLimits {
   int depth;
 };
 
-// Errors: InvalidArgument "source: path: problem", on one line (no JSON, too large, too deep, a member
-// twice in one object, a NUL byte); ResourceExhausted (no memory for it).
+// Errors: InvalidArgument "source: path: problem", on one line (no JSON, too large, too deep, a
+// member twice in one object, a NUL byte); ResourceExhausted (no memory for it).
 nlohmann::json parse_json(std::string_view text, const JsonLimits& limits);
 
 // "a string", "a list" and so on, for errors.

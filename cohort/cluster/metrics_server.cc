@@ -200,7 +200,8 @@ void MetricsServer::accept_some(Time now) {
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    // Descriptors or memory are short, which passes; until then the port would wake poll for nothing.
+    // Descriptors or memory are short, which passes; until then the port would wake poll for
+    // nothing.
     if (errno != EAGAIN) accept_at_ = now + kAcceptPause;
     return;
   }

@@ -6,8 +6,8 @@
 //   id_in_cluster(spec, {"worker", 1});    // 2
 //   is_chief(spec, {"chief", 0});          // true
 //
-// Errors of all: InvalidArgument, as validate_cluster_spec says. An evaluator need not be in the spec:
-// it is a cluster of its own.
+// Errors of all: InvalidArgument, as validate_cluster_spec says. An evaluator need not be in the
+// spec: it is a cluster of its own.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,15 @@
 
 namespace cohort::internal {
 
-// Jobs are chief, worker, ps and evaluator, at most one task in chief and in evaluator; `self` has one
-// of these jobs and is in the spec.
+// Jobs are chief, worker, ps and evaluator, at most one task in chief and in evaluator; `self` has
+// one of these jobs and is in the spec.
 void validate_cluster_spec(const train::ClusterSpec& spec, const TaskId& self);
 
 // Tasks of a job, 0 where there is none.
 int task_count(const train::ClusterSpec& spec, const std::string& job);
 
-// The task that writes checkpoints and summaries: the chief, else worker 0. An evaluator is its own.
+// The task that writes checkpoints and summaries: the chief, else worker 0. An evaluator is its
+// own.
 bool is_chief(const train::ClusterSpec& spec, const TaskId& self);
 
 // The task whose values all others start from: "/job:chief/replica:0/task:0", or worker 0's where

@@ -37,8 +37,8 @@ class COHORT_API Server {
   // credentials), NotFound (a credentials file is missing), Unavailable (the host's name is not
   // known).
   Server(const train::ClusterSpec& spec, const ServerOptions& options);
-  // `options` may leave job and index out. A resolver that has only a rendezvous lets the task listen
-  // at any free port and register it there.
+  // `options` may leave job and index out. A resolver that has only a rendezvous lets the task
+  // listen at any free port and register it there.
   explicit Server(const cluster_resolver::ClusterResolver& resolver,
                   const ServerOptions& options = {});
   // Stops it.
@@ -62,11 +62,12 @@ class COHORT_API Server {
   // SIGTERM. A further signal does not cut the end short, which takes seconds at most.
   // Errors: what made the server give up: Unavailable (the coordinating task is lost), Aborted
   // (another process took this task's place), FailedPrecondition (another program or cluster spec),
-  // DeadlineExceeded (not all tasks have come). In a child of fork this and stop() are a FailedPrecondition.
+  // DeadlineExceeded (not all tasks have come). In a child of fork this and stop() are a
+  // FailedPrecondition.
   int join();
   // Ends calls under way with Cancelled, closes the port and lets join() return. Calls after the
-  // first do nothing. From a handler of Coordination::on_error it only asks for the end, which join()
-  // or the destructor brings.
+  // first do nothing. From a handler of Coordination::on_error it only asks for the end, which
+  // join() or the destructor brings.
   void stop(const std::string& reason = "");
 
   // For the library's own use.

@@ -42,8 +42,8 @@ ServerPlace place_of(const distribute::cluster_resolver::ClusterResolver& resolv
 
 class ServerCore;
 
-// A server is one of this process as long as this lives. What is attached to servers is attached to it
-// first.
+// A server is one of this process as long as this lives. What is attached to servers is attached to
+// it first.
 class RegisteredServer {
  public:
   // Errors: those of the attached functions.
@@ -57,7 +57,8 @@ class RegisteredServer {
   ServerCore& server_;
 };
 
-// Thread safety: any thread. Not destroyed in a child of fork (HomePtr), which would end its parent's server.
+// Thread safety: any thread. Not destroyed in a child of fork (HomePtr), which would end its
+// parent's server.
 class ServerCore : public ServerContext {
  public:
   ServerCore(ServerPlace place, const distribute::ServerOptions& options);
@@ -146,9 +147,9 @@ class ServerCore : public ServerContext {
 // its task's server or, in an in-process cluster, after.
 
 // Calls `attach` for every server that runs in this process, and for each one that starts later, as
-// long as the result and `owner` live. `owner` does not end while `attach` runs: if that had its last
-// reference, it ends when it may call these functions again. `attach` must not make servers, nor call
-// these functions.
+// long as the result and `owner` live. `owner` does not end while `attach` runs: if that had its
+// last reference, it ends when it may call these functions again. `attach` must not make servers,
+// nor call these functions.
 // Thread safety: any thread.
 [[nodiscard]] std::shared_ptr<void> attach_to_servers(std::weak_ptr<void> owner,
                                                       std::function<void(ServerCore&)> attach);

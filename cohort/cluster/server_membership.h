@@ -1,5 +1,5 @@
-// A server's place in the membership of its cluster: its agent, and in the task that coordinates the
-// service itself.
+// A server's place in the membership of its cluster: its agent, and in the task that coordinates
+// the service itself.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,8 @@ class ServerMembership : public rpc::Fence {
   // Leaves in good order. The coordinating task then waits for the others to leave, two seconds at
   // most, for its end is the end of the cluster.
   void stop(const std::string& where);
-  // The others stay, for another coordinator: stop() does not wait for them. Thread safety: any thread.
+  // The others stay, for another coordinator: stop() does not wait for them. Thread safety: any
+  // thread.
   void others_stay() { others_stay_ = true; }
 
   void check(const rpc::Caller& caller) const override { agent_->check(caller); }

@@ -25,8 +25,8 @@ class StatusClient {
   StatusClient(const std::string& address, std::shared_ptr<const security::Security> security,
                std::chrono::nanoseconds timeout);
 
-  // Waits at most `timeout`. Errors: those of Channel, FailedPrecondition (of the coordinating task's
-  // address). After one, the next call begins at `address` again.
+  // Waits at most `timeout`. Errors: those of Channel, FailedPrecondition (of the coordinating
+  // task's address). After one, the next call begins at `address` again.
   membership::ClusterStatus status();
 
  private:

@@ -1,5 +1,5 @@
-// What tests share that time how real processes notice a fault: settings, a clock, the line that says
-// when a task ended, repetitions and figures.
+// What tests share that time how real processes notice a fault: settings, a clock, the line that
+// says when a task ended, repetitions and figures.
 #pragma once
 
 #include <time.h>

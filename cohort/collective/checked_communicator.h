@@ -1,8 +1,8 @@
 // Ensures that the tasks of a group make the same calls, whatever the backend.
 //
-// Every call has a fingerprint of its generation, its position in the sequence of calls, the step to
-// which it belongs, operation, name, signature, count, dtype, parts and root. The tasks compare it
-// before anything moves:
+// Every call has a fingerprint of its generation, its position in the sequence of calls, the step
+// to which it belongs, operation, name, signature, count, dtype, parts and root. The tasks compare
+// it before anything moves:
 //
 // - If the backend compares fingerprints itself, the fingerprint goes with the call, which is free.
 // - Otherwise the tasks exchange 8 bytes before the call. Calls of a plan (call_plan.h) do that
@@ -37,8 +37,8 @@ class CheckedCommunicator : public Communicator {
 // or generation; or it makes the call in another step (the error names the step in which a task has
 // made fewer calls). Nothing has moved then, on any task, and the communicator can be used again
 // where the tasks are not in different steps. The exception is a task that breaks the promise of a
-// plan: it throws before its own call, and ends the work of the group (Communicator::abort), so that
-// the others' calls return no result.
+// plan: it throws before its own call, and ends the work of the group (Communicator::abort), so
+// that the others' calls return no result.
 std::shared_ptr<CheckedCommunicator> checked(std::shared_ptr<Communicator> backend);
 
 }  // namespace cohort::collective

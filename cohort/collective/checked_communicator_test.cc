@@ -1,5 +1,6 @@
-// Row 20 of the fault matrix: every field in which the calls of two tasks can differ, over a backend
-// that compares fingerprints, one that does so in calls of few bytes, and one that does not.
+// Row 20 of the fault matrix: every field in which the calls of two tasks can differ, over a
+// backend that compares fingerprints, one that does so in calls of few bytes, and one that does
+// not.
 #include "cohort/collective/checked_communicator.h"
 
 #include <gmock/gmock.h>
@@ -179,8 +180,8 @@ class CallsOfSteps : public ::testing::TestWithParam<CheckedBackend> {
   static void add_up(Communicator& member, std::vector<float>& values) {
     all_reduce(member, floats(values), {.name = "losses"});
   }
-  // On every task, by an error that says when tasks 0 and 1 make the call, and what the task did that
-  // is ahead of the other.
+  // On every task, by an error that says when tasks 0 and 1 make the call, and what the task did
+  // that is ahead of the other.
   void expect_refused(const ThreeTasks::Call& call, const char* task_0, const char* task_1,
                       int ahead, const char* fewer_calls) {
     const auto name = [&](int rank) { return tasks.members[0]->task_name(rank); };

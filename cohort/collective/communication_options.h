@@ -26,9 +26,9 @@ struct COHORT_API CommunicationOptions {
   // The approximate size, in bytes, of a bucket of gradients. A bucket is sent as soon as all of
   // its gradients are there. 0: Cohort chooses.
   int64_t bytes_per_pack = 0;
-  // How long a call waits for the other tasks, all_reduce and all_gather also for the other replicas of
-  // their task, before it is a DeadlineExceededError that names them. 0: the step's timeout alone, which
-  // limits it in any case.
+  // How long a call waits for the other tasks, all_reduce and all_gather also for the other
+  // replicas of their task, before it is a DeadlineExceededError that names them. 0: the step's
+  // timeout alone, which limits it in any case.
   std::chrono::milliseconds timeout{0};
   CommunicationImplementation implementation = CommunicationImplementation::AUTO;
   // Declares that nobody who can reach the network between the hosts will read or change what the

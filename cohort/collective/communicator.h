@@ -79,8 +79,8 @@ class Communicator : public BufferSource {
   // Whether a call to which no task brings more than `bytes` (a barrier: 0) compares
   // CallOptions::fingerprint of all tasks before any buffer has changed, and throws
   // DifferentCallsError on every task if they are not all the same; also where other tasks make
-  // another call for which this holds. The communicator can be used again afterwards. For other calls
-  // CheckedCommunicator sends the fingerprints by a call of its own.
+  // another call for which this holds. The communicator can be used again afterwards. For other
+  // calls CheckedCommunicator sends the fingerprints by a call of its own.
   virtual bool compares_fingerprints(int64_t /*bytes*/) const { return false; }
 
   // In place: each of the buffers, on every task, becomes the sum of all of them, added in the
@@ -103,15 +103,16 @@ class Communicator : public BufferSource {
   virtual std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
                                           const CallOptions& options) = 0;
   virtual void barrier(const CallOptions& options) = 0;
-  // Each task brings as many bytes as it likes, and sees those of all: where they are, if the backend
-  // shares memory and they lie in memory of buffer(). They stay until this task's next gather_bytes,
-  // and `mine` must not change before that has returned: until then others may still read it.
+  // Each task brings as many bytes as it likes, and sees those of all: where they are, if the
+  // backend shares memory and they lie in memory of buffer(). They stay until this task's next
+  // gather_bytes, and `mine` must not change before that has returned: until then others may still
+  // read it.
   virtual void gather_bytes(std::span<const char> mine, GatheredBytes& all,
                             const CallOptions& options);
 
   // Ends the work of the group: waiting calls, here and on the other tasks, and all later calls
-  // fail with an error of `reason`'s class that names this task, or the one that `reason` names, and
-  // says what `reason` says. Only the first call of a group has an effect.
+  // fail with an error of `reason`'s class that names this task, or the one that `reason` names,
+  // and says what `reason` says. Only the first call of a group has an effect.
   virtual void abort(const std::exception_ptr& reason) noexcept = 0;
 };
 

@@ -1,4 +1,5 @@
-// A child of fork has copies of its parent's communicators, and must not do anything to the parent's group.
+// A child of fork has copies of its parent's communicators, and must not do anything to the
+// parent's group.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -22,7 +22,8 @@ class GatheredBytes {
 
   // For communicators: where the bytes of each task are, in the order of ranks.
   std::vector<std::span<const char>>& parts() { return parts_; }
-  // For communicators that must copy them: memory of the pool, which stays until it is asked for more.
+  // For communicators that must copy them: memory of the pool, which stays until it is asked for
+  // more.
   char* memory(int64_t bytes) {
     if (memory_.bytes() < bytes) memory_ = pool_.take(bytes + bytes / 2);
     return memory_.data();

@@ -1,4 +1,5 @@
-// A task's keys in the store of a group: they serve to form it, and nobody needs them once it stands.
+// A task's keys in the store of a group: they serve to form it, and nobody needs them once it
+// stands.
 #pragma once
 
 #include <chrono>

@@ -12,11 +12,11 @@ namespace cohort::collective {
 // The sum over all replicas, added in replica order within a task and then in the order of tasks:
 // bitwise equal everywhere.
 // Shapes: value [..], the same on every replica -> a new tensor of that shape, on value's device.
-// Not differentiable. `what` names the call: replicas must agree on it.
-// Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both; a dtype that cannot be
-// added), those of ThreadGroup::meet and of a Communicator's calls.
-// A sparse value (COO) gives a sparse result with the rows of all replicas, in replica order, on the
-// CPU and not coalesced, so that rows of one id, too, are added in replica order.
+// Not differentiable. `what` names the call: replicas must agree on it. Collective. Errors:
+// InvalidArgument (shapes or dtypes differ, naming both; a dtype that cannot be added), those of
+// ThreadGroup::meet and of a Communicator's calls. A sparse value (COO) gives a sparse result with
+// the rows of all replicas, in replica order, on the CPU and not coalesced, so that rows of one id,
+// too, are added in replica order.
 Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value,
                       const char* what = "all_reduce");
 // The same of sparse values, for a caller that acts for all replicas of its task. COLLECTIVE over

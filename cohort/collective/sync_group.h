@@ -77,10 +77,11 @@ class SyncGroup {
 
   // The threads of this task, with which its part of a step begins and ends.
   ThreadGroup& threads() { return threads_; }
-  // Begins a step. Its timeout applies between threads and between tasks. Calls of one step never meet
-  // those of another (CheckedCommunicator), so every task begins each of them.
+  // Begins a step. Its timeout applies between threads and between tasks. Calls of one step never
+  // meet those of another (CheckedCommunicator), so every task begins each of them.
   void begin(const RoundOptions& options);
-  // Ends the step, if one has begun. Outside of steps, calls between tasks have the default timeout.
+  // Ends the step, if one has begun. Outside of steps, calls between tasks have the default
+  // timeout.
   void end() {
     communicator_->end_step();
     timeout_ = RoundOptions().timeout;

@@ -1,6 +1,6 @@
-// For tests: a suite that runs over every backend. Its tests lie in communicator_conformance_test.cc
-// (what calls do), communicator_values_test.cc (dtypes, sizes, several calls at once, memory) and
-// communicator_checks_test.cc (tasks that do not agree).
+// For tests: a suite that runs over every backend. Its tests lie in
+// communicator_conformance_test.cc (what calls do), communicator_values_test.cc (dtypes, sizes,
+// several calls at once, memory) and communicator_checks_test.cc (tasks that do not agree).
 #pragma once
 
 #include <gtest/gtest.h>

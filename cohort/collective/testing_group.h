@@ -1,5 +1,5 @@
-// For tests: forms a group of tasks that are threads of one process, through a backend that connects
-// processes.
+// For tests: forms a group of tasks that are threads of one process, through a backend that
+// connects processes.
 #pragma once
 
 #include <chrono>

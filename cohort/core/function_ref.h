@@ -15,9 +15,8 @@ template <class Result, class... Args>
 class FunctionRef<Result(Args...)> {
  public:
   template <class Callable>
-    requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
-             std::is_invocable_r_v<Result, Callable&, Args...>)
-  FunctionRef(Callable&& callable)
+  requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
+           std::is_invocable_r_v<Result, Callable&, Args...>) FunctionRef(Callable&& callable)
       : object_(const_cast<void*>(reinterpret_cast<const void*>(std::addressof(callable)))),
         call_([](void* object, Args... args) -> Result {
           auto& target = *reinterpret_cast<std::remove_reference_t<Callable>*>(object);

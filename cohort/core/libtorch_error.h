@@ -17,8 +17,8 @@ namespace cohort::internal {
 std::string libtorch_message(const c10::Error& error);
 
 // Errors, always: ResourceExhausted (no memory), Unimplemented (not there for this dtype, layout or
-// device), or InvalidArgument. `context` stands before libtorch's text, unless it is empty. An index
-// out of range, too, is an InvalidArgument: loops take OutOfRange for the end of their data.
+// device), or InvalidArgument. `context` stands before libtorch's text, unless it is empty. An
+// index out of range, too, is an InvalidArgument: loops take OutOfRange for the end of their data.
 [[noreturn]] void throw_libtorch_error(const c10::Error& error, const std::string& context);
 // Errors, always: InvalidArgument.
 [[noreturn]] void throw_libtorch_error(const std::runtime_error& error, const std::string& context);

@@ -5,8 +5,8 @@
 
 namespace cohort::internal {
 
-// While it lives no file of this process may grow beyond `bytes`. What is logged goes to files, too, where a
-// test captures it.
+// While it lives no file of this process may grow beyond `bytes`. What is logged goes to files,
+// too, where a test captures it.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

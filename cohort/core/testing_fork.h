@@ -11,8 +11,8 @@
 
 namespace cohort::internal {
 
-// Forks, and returns what `body` returned in the child, or "threw ..." or "killed by signal ...": 14
-// (SIGALRM) is that of a child that was not back within 20 s. The child ends right after `body`.
+// Forks, and returns what `body` returned in the child, or "threw ..." or "killed by signal ...":
+// 14 (SIGALRM) is that of a child that was not back within 20 s. The child ends right after `body`.
 inline std::string in_forked_child(FunctionRef<std::string()> body) {
   constexpr unsigned kSeconds = 20;
   int ends[2];

@@ -186,7 +186,8 @@ using ElementResult = std::remove_cvref_t<decltype(call_function(
     std::declval<Callable&>(), kElementSite, std::declval<Context&>(),
     std::declval<const Structure&>()))>;
 
-// Fails to compile, with what to do, if a function on elements cannot be called or gives no element.
+// Fails to compile, with what to do, if a function on elements cannot be called or gives no
+// element.
 template <class Callable, class Context>
 constexpr bool check_element_function() {
   constexpr CallFault kFault = kCallFault<Callable, Context, Structure>;

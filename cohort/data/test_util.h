@@ -38,8 +38,8 @@ inline std::vector<int64_t> ints(const Dataset& dataset) {
   return ints(iterator);
 }
 
-// What each call of next() comes to until the end: an element's printed form, or "CLASS: text" of an
-// error. next() returns a std::optional<Structure>.
+// What each call of next() comes to until the end: an element's printed form, or "CLASS: text" of
+// an error. next() returns a std::optional<Structure>.
 template <class Next>
 std::vector<std::string> outcomes_of(const Next& next) {
   std::vector<std::string> all;

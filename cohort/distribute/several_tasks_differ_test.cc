@@ -92,7 +92,8 @@ TEST(SeveralTasksReduce, StructuresOfAnotherFormInAStepAreAnErrorOnAll) {
   }
 }
 
-// Else the next call of the task that has failed would meet this one of the other, and be taken for it.
+// Else the next call of the task that has failed would meet this one of the other, and be taken for
+// it.
 TEST(SeveralTasksReduce, AnErrorBeforeTheOthersAreAskedIsAnErrorOnAll) {
   run_all_tasks(2, 2, [](const Strategy& strategy, int task) {
     const auto values = strategy.run([&] { return at::full({2}, task + 1); });

@@ -1,4 +1,5 @@
-// Tasks agree on a stop while the coordinating task stands still: calls of the store get no answer in time.
+// Tasks agree on a stop while the coordinating task stands still: calls of the store get no answer
+// in time.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -28,13 +29,15 @@ namespace {
 using namespace std::chrono_literals;
 using FindService = std::function<rpc::Service*()>;
 
-// To the service of the same process. Calls that stall end as they do after their 10 s, but at once.
+// To the service of the same process. Calls that stall end as they do after their 10 s, but at
+// once.
 class StallingChannel final : public rpc::Channel {
  public:
   StallingChannel(FindService service, rpc::Caller caller)
       : service_(std::move(service)), caller_(std::move(caller)) {}
 
-  // The next `count` calls of `method`, such as "set". They may reach the service all the same, late.
+  // The next `count` calls of `method`, such as "set". They may reach the service all the same,
+  // late.
   void stall(const std::string& method, int count, bool arrive) {
     const std::lock_guard lock(mutex_);
     stalls_["membership/" + method] = {count, arrive};

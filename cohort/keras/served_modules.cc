@@ -11,8 +11,8 @@
 namespace cohort::internal {
 namespace {
 
-// What the module has added to the buffer is added to the variable, on top of what other workers add
-// meanwhile. Several replicas write together, whether or not each has a change.
+// What the module has added to the buffer is added to the variable, on top of what other workers
+// add meanwhile. Several replicas write together, whether or not each has a change.
 void write_back(const Variable& variable, const Tensor& before, const Tensor& after) {
   const bool alone = variable.impl().core()->num_replicas_in_sync() == 1;
   if (alone && at::equal(before, after)) return;

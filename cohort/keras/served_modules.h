@@ -11,8 +11,8 @@
 
 namespace cohort::internal {
 
-// Each task has modules of its own, one per local replica. A step computes with the variables' values
-// of that step; the modules' parameters are the tensors by which tapes know the variables.
+// Each task has modules of its own, one per local replica. A step computes with the variables'
+// values of that step; the modules' parameters are the tensors by which tapes know the variables.
 // Thread safety: calls from any thread, one at a time for each replica of a task.
 class ServedModules {
  public:

@@ -33,8 +33,8 @@ struct SidecarEvaluatorOptions {
   std::optional<int64_t> max_evaluations = std::nullopt;
   std::vector<callbacks::CallbackArgument> callbacks = {};  // as evaluate's
   int verbose = kVerboseAuto;
-  // It also ends where no new checkpoint has come for so long; missing: it waits for ever, with a line in the log
-  // every minute.
+  // It also ends where no new checkpoint has come for so long; missing: it waits for ever, with a
+  // line in the log every minute.
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
 };
 
@@ -44,12 +44,13 @@ class COHORT_API SidecarEvaluator {
   // Errors: InvalidArgument (no directory; max_evaluations below 1).
   SidecarEvaluator(const ModelHandle& model, const Data& data, SidecarEvaluatorOptions options);
 
-  // Reads each new checkpoint into the model, and its optimizer's iterations for callbacks, and evaluates it. It may
-  // pass over some: those that were removed before they were read, and all but the latest where evaluating takes longer
-  // than training. Returns what the last one gave; empty if there was none.
-  // Errors: FailedPrecondition (the model is not compiled), InvalidArgument (a checkpoint has no weights,
-  // or no iterations of an optimizer, by which what is evaluated is numbered), those of ModelHandle::evaluate and
-  // train::Checkpoint::restore, but NotFound.
+  // Reads each new checkpoint into the model, and its optimizer's iterations for callbacks, and
+  // evaluates it. It may pass over some: those that were removed before they were read, and all but
+  // the latest where evaluating takes longer than training. Returns what the last one gave; empty
+  // if there was none.
+  // Errors: FailedPrecondition (the model is not compiled), InvalidArgument (a checkpoint has no
+  // weights, or no iterations of an optimizer, by which what is evaluated is numbered), those of
+  // ModelHandle::evaluate and train::Checkpoint::restore, but NotFound.
   Logs start() const;
 
  private:

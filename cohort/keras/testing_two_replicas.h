@@ -16,8 +16,8 @@
 
 namespace cohort::keras {
 
-// The weights of each replica after four steps, in which plans ran. `input`: the shape of both replicas'
-// examples together, of which the first has `of_first`.
+// The weights of each replica after four steps, in which plans ran. `input`: the shape of both
+// replicas' examples together, of which the first has `of_first`.
 inline std::vector<Tensor> weights_of_two_replicas(FunctionRef<Sequential()> make,
                                                    const std::vector<int64_t>& input,
                                                    int64_t of_first) {

@@ -17,8 +17,8 @@ COHORT_API void set_random_seed(uint64_t seed);
 // num_classes: missing: the largest class and one.
 // Shapes: classes [..] or [.., 1], any integer dtype, or whole numbers of a floating one ->
 // [.., num_classes], float32.
-// Errors: InvalidArgument (a class outside [0, num_classes), with its place; a fraction; no classes and
-// no num_classes; num_classes below 1), ResourceExhausted (more memory than there is).
+// Errors: InvalidArgument (a class outside [0, num_classes), with its place; a fraction; no classes
+// and no num_classes; num_classes below 1), ResourceExhausted (more memory than there is).
 COHORT_API Tensor to_categorical(const Tensor& classes,
                                  std::optional<int64_t> num_classes = std::nullopt);
 

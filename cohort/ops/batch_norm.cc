@@ -33,8 +33,8 @@ ChannelRows channel_rows(const Tensor& x) { return {x.numel() / x.size(-1), x.si
 
 constexpr int64_t kElementsOfThread = 32768;  // that are worth a thread
 
-// Calls body(part, first row, last row) for each part of a division that depends on sizes alone, on several
-// threads: whatever is added up by parts has the same bits on any number of them.
+// Calls body(part, first row, last row) for each part of a division that depends on sizes alone, on
+// several threads: whatever is added up by parts has the same bits on any number of them.
 template <class Body>
 void for_parts(const ChannelRows& rows, int64_t parts, const Body& body) {
   intra_op_parallel_for(

@@ -1,5 +1,5 @@
-// Batch normalization by the batch's own mean and variance, as one operation each way: two passes over
-// memory forward and two backward, where libtorch's operations take some twenty.
+// Batch normalization by the batch's own mean and variance, as one operation each way: two passes
+// over memory forward and two backward, where libtorch's operations take some twenty.
 #pragma once
 
 #include "cohort/core/structure/tensor.h"

@@ -31,8 +31,8 @@ Philox of_replica(int replica, const Philox& own) {
                     .position = own.position()});
 }
 
-// What a trace draws from in place of `random`, where that stands. It goes on from draw to draw, for who
-// draws until a number will do.
+// What a trace draws from in place of `random`, where that stands. It goes on from draw to draw,
+// for who draws until a number will do.
 Philox& of_trace(const Philox& random) {
   thread_local uint64_t trace = 0;
   thread_local std::map<const Philox*, Philox> copies;

@@ -59,8 +59,8 @@ class GeneratorStreams {
 
   // Calls draw(stream) for the stream that the calling thread draws from.
   void draw(FunctionRef<void(Philox&)> draw);
-  // The state of that stream. Restored across replicas, the task's replicas' streams begin anew from
-  // it; in the first task, those of the others, too.
+  // The state of that stream. Restored across replicas, the task's replicas' streams begin anew
+  // from it; in the first task, those of the others, too.
   State state() const;
   void restore(const State& state);
 

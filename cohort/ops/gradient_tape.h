@@ -79,8 +79,9 @@ class COHORT_API GradientTape {
   GradientTape& operator=(const GradientTape&) = delete;
 
   // Makes `tensor` itself a source: call it before the tensor is used. Trainable variables are
-  // sources without it. It requires a gradient (so that libtorch refuses to change it in place) until the
-  // last tape that watches it has ended. Errors: InvalidArgument (undefined; not of a floating dtype).
+  // sources without it. It requires a gradient (so that libtorch refuses to change it in place)
+  // until the last tape that watches it has ended. Errors: InvalidArgument (undefined; not of a
+  // floating dtype).
   void watch(const Tensor& tensor) const;
 
   // d target / d source for each source; of a target with several elements, of their sum.
@@ -128,8 +129,8 @@ class COHORT_API GradientTape {
 };
 
 // Turns recording off for the calling thread during its lifetime, in any order with tapes.
-// Thread safety: one thread. One that ends on another changes nothing there, and recording stays off
-// on its own thread until what began before it ends.
+// Thread safety: one thread. One that ends on another changes nothing there, and recording stays
+// off on its own thread until what began before it ends.
 class COHORT_API NoGradient {
  public:
   NoGradient();

@@ -40,7 +40,8 @@ KeptEdges& kept_edges() {
 
 }  // namespace
 
-// libtorch has taken the edges out by now, or their nodes end here: either may end nodes that do the same.
+// libtorch has taken the edges out by now, or their nodes end here: either may end nodes that do
+// the same.
 GraphNode::~GraphNode() {
   edge_list edges = std::move(next_edges());
   edges.clear();

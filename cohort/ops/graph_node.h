@@ -1,5 +1,6 @@
-// Nodes of libtorch's graph that compute what Cohort computes. Each step makes them anew, since libtorch numbers
-// them in the order in which they are made; their memory is the thread's, from the step before.
+// Nodes of libtorch's graph that compute what Cohort computes. Each step makes them anew, since
+// libtorch numbers them in the order in which they are made; their memory is the thread's, from the
+// step before.
 //
 //   class Negated final : public GraphNode {
 //     variable_list apply(variable_list&& gradients) override {
@@ -37,7 +38,8 @@ std::shared_ptr<Node> make_node(Arguments&&... arguments) {
 
 // Empty, in memory of an earlier node.
 torch::autograd::edge_list take_edges();
-// To the node of a tensor, which may be undefined; for each of several, as libtorch's collect_next_edges.
+// To the node of a tensor, which may be undefined; for each of several, as libtorch's
+// collect_next_edges.
 torch::autograd::Edge edge_of(const Tensor& tensor);
 torch::autograd::edge_list edges_of(at::TensorList tensors);
 
@@ -48,8 +50,8 @@ void record(Tensor& output, torch::autograd::edge_list edges,
 // The number of a scalar: of a float on the host without a call into libtorch.
 float number_of(const Tensor& scalar);
 
-// For the results of a node, which libtorch frees: the list of its inputs, which must have been read, with
-// `count` undefined tensors. Allocates where there are more results than inputs.
+// For the results of a node, which libtorch frees: the list of its inputs, which must have been
+// read, with `count` undefined tensors. Allocates where there are more results than inputs.
 torch::autograd::variable_list undefined(torch::autograd::variable_list&& inputs, size_t count);
 // `result` alone, in the same way. `result` must not refer to the inputs.
 torch::autograd::variable_list only(torch::autograd::variable_list&& inputs, Tensor result);

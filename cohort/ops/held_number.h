@@ -11,8 +11,8 @@ namespace cohort::internal {
 
 bool can_hold(DType dtype, const at::Scalar& number);
 
-// `number` as an element of `dtype`, which can hold it: beyond the range of a floating dtype infinite, where
-// at::full would throw.
+// `number` as an element of `dtype`, which can hold it: beyond the range of a floating dtype
+// infinite, where at::full would throw.
 at::Scalar held_number(DType dtype, const at::Scalar& number);
 
 // "0.5", "3", "true".

@@ -37,8 +37,8 @@ Tensor softplus(const Tensor& x) {
   return at::softplus(x, /*beta=*/1, kThreshold);
 }
 
-// max(x, 0) - x z + log(1 + exp(-|x|)): no exponential of a large number. Both of the kinks at 0 are made
-// by one choice, so that their slopes add up to sigmoid's 1/2.
+// max(x, 0) - x z + log(1 + exp(-|x|)): no exponential of a large number. Both of the kinks at 0
+// are made by one choice, so that their slopes add up to sigmoid's 1/2.
 Tensor sigmoid_crossentropy(const Tensor& labels, const Tensor& logits) {
   const Tensor above = logits.ge(0);
   const Tensor exponent = at::where(above, logits.neg(), logits);

@@ -1,5 +1,5 @@
-// Functions with a kink, or made of such, whose gradient there is TensorFlow's, which libtorch's operations
-// of the same names do not have. All are differentiable any number of times.
+// Functions with a kink, or made of such, whose gradient there is TensorFlow's, which libtorch's
+// operations of the same names do not have. All are differentiable any number of times.
 //
 // Shapes: [..] -> the same; of two operands the one that both broadcast to. Errors: libtorch's.
 #pragma once

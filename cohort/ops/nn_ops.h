@@ -1,5 +1,5 @@
-// What training loops in TensorFlow's names call beside layers: activations, losses from logits, and
-// operations on the order and the gradient of tensors.
+// What training loops in TensorFlow's names call beside layers: activations, losses from logits,
+// and operations on the order and the gradient of tensors.
 //
 //   Tensor p = tf::nn::softmax(logits);
 //   Tensor losses = tf::nn::sparse_softmax_cross_entropy_with_logits(labels, logits);   // [batch]

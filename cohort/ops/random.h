@@ -30,10 +30,11 @@ namespace cohort::random {
 // A stream of random tensors. A handle: copies draw from the same stream.
 //
 // Made in a strategy's scope (or in merge_call), it has a stream for each replica: replica r of the
-// sync group draws numbers that follow from the seed and r alone, whatever the others draw; where tasks
-// are no group, but each runs steps of its own, from its task's index, too. Draws across replicas are
-// then from a stream of their own, the same in every task of a group, and its replicas' streams pass over
-// as many words. Made anywhere else, it is one stream, from which replicas draw as they come.
+// sync group draws numbers that follow from the seed and r alone, whatever the others draw; where
+// tasks are no group, but each runs steps of its own, from its task's index, too. Draws across
+// replicas are then from a stream of their own, the same in every task of a group, and its
+// replicas' streams pass over as many words. Made anywhere else, it is one stream, from which
+// replicas draw as they come.
 // Thread safety: each call is atomic; calls from several threads draw in the order in which they
 // happen. Replicas with streams of their own do not wait for each other.
 class COHORT_API RandomGenerator {
@@ -56,7 +57,8 @@ class COHORT_API RandomGenerator {
 
   // Passes over `count` 32-bit words, as uniform({count}) of float32 does.
   void skip(uint64_t count) const;
-  // `count` generators with seeds that are drawn from this one; as from_seed of the calling context.
+  // `count` generators with seeds that are drawn from this one; as from_seed of the calling
+  // context.
   // Errors: InvalidArgument (count below 0).
   std::vector<RandomGenerator> split(int64_t count = 1) const;
   // Seeds in the form of TensorFlow's stateless operations: row 0 is drawn, row 1 is 0.
@@ -80,8 +82,8 @@ using Generator = RandomGenerator;
 
 // Seeds the global generator, and everything made afterwards without a seed of its own: initial
 // values, shuffles, replica generators. Without it all of them are seeded by the operating system.
-// For the whole process: tasks of one process share the seed, and draw from it in the order in which
-// they make things. Give what must not depend on that order a seed of its own.
+// For the whole process: tasks of one process share the seed, and draw from it in the order in
+// which they make things. Give what must not depend on that order a seed of its own.
 COHORT_API void set_seed(uint64_t seed);
 COHORT_API std::optional<uint64_t> get_seed();
 

@@ -21,9 +21,10 @@ void fill_uniform(Philox& random, const Tensor& out, const random::UniformOption
 void fill_normal(Philox& random, const Tensor& out, const random::NormalOptions& options);
 void fill_truncated_normal(Philox& random, const Tensor& out, const random::NormalOptions& options);
 
-// Passes over the first `count` values that fill_truncated_normal would draw, in a tenth of its time and
-// without memory. Returns how many of them are left to be drawn: numbers come in pairs, and where a pair
-// begins with the last of these values and goes on with the next one, the stream stands before it.
+// Passes over the first `count` values that fill_truncated_normal would draw, in a tenth of its
+// time and without memory. Returns how many of them are left to be drawn: numbers come in pairs,
+// and where a pair begins with the last of these values and goes on with the next one, the stream
+// stands before it.
 uint64_t pass_truncated_normals(Philox& random, uint64_t count);
 
 }  // namespace cohort::internal

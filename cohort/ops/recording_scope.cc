@@ -36,7 +36,8 @@ Entries& entries() {
   return remembered.entries;
 }
 
-// Returns the place of the next one. That one found what `ended` had set: it leaves what was ahead of both.
+// Returns the place of the next one. That one found what `ended` had set: it leaves what was ahead
+// of both.
 Entries::iterator take_out(Entries::iterator place) {
   const std::shared_ptr<RecordingEntry> ended = std::move(*place);
   const auto next = entries().erase(place);

@@ -1,4 +1,5 @@
-// What decides on a thread whether libtorch records: tapes turn it on, NoGradients off, each while it goes on.
+// What decides on a thread whether libtorch records: tapes turn it on, NoGradients off, each while
+// it goes on.
 //
 //   RecordingScope tape(true), no_gradient(false);   // nothing is recorded
 //   tape.end();                                       // still nothing

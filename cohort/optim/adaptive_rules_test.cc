@@ -1,5 +1,5 @@
-// Adadelta, Adagrad, Adamax, Lion, Nadam and Ftrl: steps computed by hand, and options. Their numbers over
-// many steps are compared with TensorFlow's in tests/interop.
+// Adadelta, Adagrad, Adamax, Lion, Nadam and Ftrl: steps computed by hand, and options. Their
+// numbers over many steps are compared with TensorFlow's in tests/interop.
 #include <gmock/gmock.h>
 
 #include <cmath>

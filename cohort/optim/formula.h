@@ -15,8 +15,8 @@ namespace cohort::internal {
 //
 // Written so that compilers vectorise it. Formulas use only +, -, *, / and sqrt: each is correctly
 // rounded, in a vector as alone, and this folder is compiled without contraction to fused
-// multiply-add; so an element's result depends neither on its place in the slice nor on how wide the
-// processor's vectors are.
+// multiply-add; so an element's result depends neither on its place in the slice nor on how wide
+// the processor's vectors are.
 template <int kNumSlots, class T, class Formula>
 COHORT_VECTOR_CLONES void for_each_element(const optim::Slice& slice, const Formula& formula) {
   static_assert(kNumSlots <= optim::kMaxSlots);

@@ -14,7 +14,8 @@ struct NadamOptions {
   double epsilon = 1e-7;  // added to the root
 };
 
-// Slots: "m", "v". With t = iteration + 1, u(t) = beta_1 * (1 - 0.96^t / 2) and U(t) = u(1) .. u(t):
+// Slots: "m", "v". With t = iteration + 1, u(t) = beta_1 * (1 - 0.96^t / 2) and U(t) = u(1) ..
+// u(t):
 //   m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2)
 //   m_hat = u(t + 1) * m / (1 - U(t + 1)) + (1 - u(t)) * g / (1 - U(t))
 //   param -= lr * m_hat / (sqrt(v / (1 - beta_2^t)) + epsilon)

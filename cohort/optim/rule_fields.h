@@ -1,6 +1,6 @@
-// The hyper-parameters of all update rules, each stated once: by its member's name, which is Keras's.
-// Configurations, rules that travel to parameter servers, and Keras's optimizers are read and written
-// by it.
+// The hyper-parameters of all update rules, each stated once: by its member's name, which is
+// Keras's. Configurations, rules that travel to parameter servers, and Keras's optimizers are read
+// and written by it.
 //
 //   rule_fields([](const char* name, double& value) { ... }, options);
 //   rule_fields([](const char*, auto& to, const auto& from) { to = from; }, to, from);

@@ -69,7 +69,8 @@ void check_totals(const Structure& first, const Structure& own, size_t shard,
   }
 }
 
-// Whose shuffles without a seed have one of the worker's. Other workers would read one order at one time.
+// Whose shuffles without a seed have one of the worker's. Other workers would read one order at one
+// time.
 data::Dataset in_order_of_worker(const data::Dataset& dataset, int worker) {
   constexpr uint64_t kApart = 0x9E3779B97F4A7C15;
   std::vector<uint64_t> seeds = internal::drawn_seeds(dataset.node());

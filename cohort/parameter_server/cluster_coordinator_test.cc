@@ -264,7 +264,8 @@ TEST(ClusterCoordinator, WorkersLetGoOfAValueWithItsLastHandle) {
   EXPECT_EQ(end.wait_for(seconds(20)), std::future_status::ready);
 }
 
-// Three functions that work and one that fails; then one that takes long and is under way meanwhile.
+// Three functions that work and one that fails; then one that takes long and is under way
+// meanwhile.
 TEST(ClusterCoordinator, TheErrorProtocolIsThatOfTheOriginal) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -337,8 +338,8 @@ TEST(ClusterCoordinator, TwoOfThreeWorkersMayDie) {
   for (const RemoteValue& value : values) EXPECT_GE(number(value), 1);
 }
 
-// A thread of its own holds it a moment longer than the program: the next call of fit or evaluate must
-// not take it for one of the program's.
+// A thread of its own holds it a moment longer than the program: the next call of fit or evaluate
+// must not take it for one of the program's.
 TEST(ClusterCoordinator, IsForgottenOnceItHasStoppedWhoeverStillHoldsIt) {
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());

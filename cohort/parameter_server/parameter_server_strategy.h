@@ -41,11 +41,11 @@ namespace cohort::distribute {
 struct ParameterServerStrategyOptions {
   // Into how many shards each variable is divided. None: none is.
   partitioners::Partitioner variable_partitioner = nullptr;
-  // To which ps task each shard goes. LEAST_LOADED balances memory where sizes differ; every task must
-  // choose the same.
+  // To which ps task each shard goes. LEAST_LOADED balances memory where sizes differ; every task
+  // must choose the same.
   VariablePlacement variable_placement = VariablePlacement::ROUND_ROBIN;
-  // The replicas of each worker, on its own devices of these names: "GPU:0", "CPU:1". Empty: all its
-  // GPUs, or one CPU.
+  // The replicas of each worker, on its own devices of these names: "GPU:0", "CPU:1". Empty: all
+  // its GPUs, or one CPU.
   std::vector<std::string> worker_devices = {};
   // How long a read or a write of variables may take.
   std::chrono::milliseconds timeout = std::chrono::minutes(1);
@@ -67,24 +67,26 @@ class WorkerFunction {
   bool makes_input_;
 };
 
-// A step reads variables as they were when it began, with what it has assigned, and what its optimizers have done to
-// variables and slots, since. Both come to the ps tasks after it, in the program's order.
+// A step reads variables as they were when it began, with what it has assigned, and what its
+// optimizers have done to variables and slots, since. Both come to the ps tasks after it, in the
+// program's order.
 class COHORT_API ParameterServerStrategy : public Strategy {
  public:
   // `resolver` names the cluster: workers, ps tasks, perhaps a chief, which coordinates, and an
-  // evaluator. When the last handle of the chief's strategy ends, other than by an exception, so do the
-  // servers of workers and ps tasks. Where it names no task, this program is the coordinator of an in-process cluster,
-  // whose servers it has made. In the chief: starts its server and waits for all tasks.
+  // evaluator. When the last handle of the chief's strategy ends, other than by an exception, so do
+  // the servers of workers and ps tasks. Where it names no task, this program is the coordinator of
+  // an in-process cluster, whose servers it has made. In the chief: starts its server and waits for
+  // all tasks.
   // Errors: InvalidArgument (no workers or no ps tasks, other jobs; names what is wrong), those of
-  // Server and Coordination::wait_for_start; in the chief also that of a task that has failed before its
-  // first step, where others have not come some seconds later (names the task).
+  // Server and Coordination::wait_for_start; in the chief also that of a task that has failed
+  // before its first step, where others have not come some seconds later (names the task).
   explicit ParameterServerStrategy(const cluster_resolver::ClusterResolver& resolver,
                                    const ParameterServerStrategyOptions& options = {});
 
   // A function that ClusterCoordinator::schedule names; the same in every task. It may take
-  // DistributedIterator& first, the worker's input, or several, and then what a named function takes
-  // (without `auto`, unless it takes one input and nothing else). A function of an InputContext, or of
-  // nothing, that returns a Dataset or a DistributedDataset makes inputs.
+  // DistributedIterator& first, the worker's input, or several, and then what a named function
+  // takes (without `auto`, unless it takes one input and nothing else). A function of an
+  // InputContext, or of nothing, that returns a Dataset or a DistributedDataset makes inputs.
   // Errors: those of NamedFunctions::add.
   template <class Fn>
   WorkerFunction function(const std::string& name, Fn fn) const {
@@ -103,8 +105,8 @@ class COHORT_API ParameterServerStrategy : public Strategy {
     }
   }
 
-  // For the library's own use: a function of the worker's inputs first, where `fn` asks for any, and of
-  // what a named function takes.
+  // For the library's own use: a function of the worker's inputs first, where `fn` asks for any,
+  // and of what a named function takes.
   template <class Fn>
   static auto with_input(Fn fn) {
     if constexpr (std::is_invocable_v<const Fn&, DistributedIterator&>) {

@@ -63,7 +63,8 @@ TEST(ParameterServer, DevicesAreThisTasksAndThoseOfThePsTasks) {
             "/job:worker/replica:0/task:0/device:CPU:0");
 }
 
-// A table that the program makes is in each worker's own memory: a lookup is no call to another task.
+// A table that the program makes is in each worker's own memory: a lookup is no call to another
+// task.
 TEST(ParameterServer, WorkersLookUpInTablesOfTheirOwn) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -211,8 +212,8 @@ TEST(ParameterServer, AStrategyHasOneCoordinatorOfManyHandles) {
   EXPECT_EQ(ClusterCoordinator(third).schedule(one).fetch().tensor().item<int>(), 1);
 }
 
-// Programs of tests make several over the same servers. The iterators of the first are on the workers
-// until the second takes them.
+// Programs of tests make several over the same servers. The iterators of the first are on the
+// workers until the second takes them.
 TEST(ParameterServer, ALaterStrategyTakesTheServersOver) {
   TestingCluster cluster(2, 2);
   const auto train = [&](const ParameterServerStrategy& strategy) {

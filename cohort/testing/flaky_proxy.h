@@ -16,7 +16,8 @@ namespace cohort::testing {
 // One thread serves all connections. Thread safety: any thread.
 class FlakyProxy {
  public:
-  // target: "127.0.0.1:port"; it need not listen yet: a connection that cannot be passed on is reset.
+  // target: "127.0.0.1:port"; it need not listen yet: a connection that cannot be passed on is
+  // reset.
   // Errors: InvalidArgument (not of that form), ResourceExhausted (no port, no thread).
   explicit FlakyProxy(const std::string& target);
   ~FlakyProxy();

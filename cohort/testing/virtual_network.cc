@@ -119,8 +119,8 @@ class VirtualNetwork::Impl {
       run(at(host), "tc", "qdisc del dev net0 root");
       return;
     }
-    // What may leave at once, in bytes: as much as the link carries between two ticks of the kernel's
-    // clock, or it carries less.
+    // What may leave at once, in bytes: as much as the link carries between two ticks of the
+    // kernel's clock, or it carries less.
     constexpr int64_t kLeastBurst = 4'000, kTicksPerSecond = 100;
     run(at(host), "tc",
         str("qdisc replace dev net0 root tbf rate ", bits_per_second, "bit burst ",

@@ -97,11 +97,12 @@ class CheckpointImpl {
   GroupTalk talk(std::string about, std::chrono::milliseconds timeout);
 
   SaveCounter& save_counter() { return root_->save_counter(); }
-  // Adds an object that the checkpoint was not made with. Errors: InvalidArgument (its name is taken).
+  // Adds an object that the checkpoint was not made with. Errors: InvalidArgument (its name is
+  // taken).
   void add(train::NamedObject object) { root_->add(std::move(object)); }
   const std::shared_ptr<CheckpointRoot>& root() const { return root_; }
-  // For SaveJob::begin: gives up the right to write into other directories than that of `path`, which
-  // is otherwise kept as long as this lives.
+  // For SaveJob::begin: gives up the right to write into other directories than that of `path`,
+  // which is otherwise kept as long as this lives.
   void leave_directories_but_of(const std::string& path);
   FileSystem& files() const { return *files_; }
   void use(FileSystem& files) { files_ = &files; }

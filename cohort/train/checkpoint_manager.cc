@@ -109,8 +109,8 @@ std::optional<std::string> CheckpointManagerImpl::save(const train::ManagerSaveO
   return checkpoint_.impl().write(job, options.checkpoint);
 }
 
-// A program that only reads may restore beside the one that saves; one that saves learns at once what its
-// first save would fail of.
+// A program that only reads may restore beside the one that saves; one that saves learns at once
+// what its first save would fail of.
 void CheckpointManagerImpl::warn_of_another_writer() const {
   const auto who = CheckpointDirectory::other_writer(checkpoint_.impl().files(), directory_);
   if (!who) return;

@@ -32,8 +32,8 @@ struct CheckpointVariable {
   bool operator==(const CheckpointVariable&) const = default;
 };
 
-// A handle: copies name the same open checkpoint. Its files stay open: what is read is the checkpoint as
-// it was when it was opened, even if it is removed or replaced meanwhile.
+// A handle: copies name the same open checkpoint. Its files stay open: what is read is the
+// checkpoint as it was when it was opened, even if it is removed or replaced meanwhile.
 // Thread safety: any thread.
 class COHORT_API CheckpointReader {
  public:
@@ -58,8 +58,8 @@ class COHORT_API CheckpointReader {
 };
 
 // Opens the checkpoint `path`, or the latest one of the directory `path`.
-// Errors: NotFound (no such checkpoint; a directory without one), DataLoss (the index or the directory's
-// state file is damaged).
+// Errors: NotFound (no such checkpoint; a directory without one), DataLoss (the index or the
+// directory's state file is damaged).
 COHORT_API CheckpointReader load_checkpoint(const std::string& path);
 // The variables of load_checkpoint(path).
 COHORT_API std::vector<CheckpointVariable> list_variables(const std::string& path);

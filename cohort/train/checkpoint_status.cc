@@ -25,9 +25,9 @@ const LoadStatus& LoadStatus::assert_existing_objects_matched() const {
   session_->no_warning();
   const std::vector<std::string> missing = session_->objects_without_values(*root_);
   if (missing.empty()) return *this;
-  throw InvalidArgumentError(
-      internal::str("checkpoint '", path(), "' has no values for ", missing.size(),
-                    " objects of this program:", list(missing)));
+  throw InvalidArgumentError(internal::str("checkpoint '", path(), "' has no values for ",
+                                           missing.size(),
+                                           " objects of this program:", list(missing)));
 }
 
 const LoadStatus& LoadStatus::assert_consumed() const {

@@ -329,7 +329,8 @@ TEST_F(CheckpointTest, TheWriterOfADirectoryIsOne) {
               HasSubstr("removed or replaced"));
 }
 
-// The thread that gives it up stands at the lock of the list of directories, which this one has just left.
+// The thread that gives it up stands at the lock of the list of directories, which this one has
+// just left.
 TEST_F(CheckpointTest, ADirectoryThatIsBeingGivenUpIsNotTakenForAnothersWriters) {
   for (int i = 0; i < 10; ++i) {
     auto first = internal::CheckpointDirectory::for_writing(files, "dir");

@@ -1,5 +1,5 @@
-// A tour of a cluster: its tasks find each other, exchange values, call a function of each other, and
-// lose one of them. Start it once for each task, by any launcher:
+// A tour of a cluster: its tasks find each other, exchange values, call a function of each other,
+// and lose one of them. Start it once for each task, by any launcher:
 //
 //   cohort launch --workers 3 -- build/release/bin/cluster_tour
 //   srun -n 3 build/release/bin/cluster_tour --keep-all

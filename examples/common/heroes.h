@@ -14,8 +14,8 @@ namespace examples {
 extern const std::vector<std::string> feature_vocab;
 extern const std::vector<std::string> label_vocab;
 
-// {"features": strings [n, 3], "label": strings [n, 1]}. Its numbers are the same everywhere, unlike
-// those of distributions.
+// {"features": strings [n, 3], "label": strings [n, 1]}. Its numbers are the same everywhere,
+// unlike those of distributions.
 cohort::Structure feature_and_label_gen(int64_t num_examples, std::mt19937& random);
 
 // From words and answers to ids. A handle.

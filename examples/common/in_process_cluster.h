@@ -1,5 +1,5 @@
-// Guide 001's in-process cluster: servers of workers and ps tasks in this process, with sockets between
-// them.
+// Guide 001's in-process cluster: servers of workers and ps tasks in this process, with sockets
+// between them.
 #pragma once
 
 #include <cohort/cohort.h>

@@ -13,9 +13,10 @@ Options parse_options(int argc, char** argv) {
   Options options;
   std::string sections = "main";
   CLI::App app{"Trains guide 004's image classifier on N replicas of this machine."};
-  app.add_option("--data", options.data,
-                 "Folder with train-images-idx3-ubyte[.gz] and the other three files; without it the "
-                 "cache is used, a download, or images that the demo draws itself");
+  app.add_option(
+      "--data", options.data,
+      "Folder with train-images-idx3-ubyte[.gz] and the other three files; without it the "
+      "cache is used, a download, or images that the demo draws itself");
   app.add_option("--dataset", options.dataset, "What to load without --data")
       ->check(CLI::IsMember({"fashion_mnist", "mnist"}))
       ->capture_default_str();

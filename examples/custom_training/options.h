@@ -14,8 +14,8 @@ struct Options {
   int64_t global_batch = 128;
   uint64_t seed = 2;
   std::string checkpoint_dir = "training_checkpoints";
-  bool profile = false;  // print where the time of the training steps goes
-  std::string trace;     // a file for a Chrome trace of them
+  bool profile = false;       // print where the time of the training steps goes
+  std::string trace;          // a file for a Chrome trace of them
   bool all_sections = false;  // the guide's other forms of the loop, too
 };
 

@@ -1,9 +1,9 @@
 // What the latest checkpoint is worth without a strategy.
 #pragma once
 
-#include <string>
-
 #include <cohort/cohort.h>
+
+#include <string>
 
 namespace custom_training {
 

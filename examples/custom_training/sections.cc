@@ -55,8 +55,7 @@ void track_loss_across_replicas(const tf::distribute::Strategy& strategy) {
     metric.update_state(scaled);
     return scaled;
   });
-  const double sum =
-      strategy.reduce(tf::distribute::ReduceOp::SUM, losses).item<double>();
+  const double sum = strategy.reduce(tf::distribute::ReduceOp::SUM, losses).item<double>();
   std::cout << "Scaled losses: " << losses << "\nTheir sum, the loss of the global batch: " << sum
             << "\nWhat a Mean metric makes of them: " << metric.result().item<double>()
             << ", too small by the number of replicas, " << replicas << '\n';

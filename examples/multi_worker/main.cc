@@ -1,5 +1,5 @@
-// Guide 004's training in step on several workers, and guide 000's distributed input with two of them.
-// Start it once for each worker, by any launcher:
+// Guide 004's training in step on several workers, and guide 000's distributed input with two of
+// them. Start it once for each worker, by any launcher:
 //
 //   cohort launch --workers 2 --restarts 3 -- build/release/bin/multi_worker --checkpoints DIR
 //   srun -n 2 build/release/bin/multi_worker

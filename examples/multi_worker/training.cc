@@ -28,7 +28,8 @@ void say(const Parts&... parts) {
   std::cout << line.str() << std::flush;
 }
 
-// Every worker reads all images and keeps its pieces of each batch, as a program with one worker does.
+// Every worker reads all images and keeps its pieces of each batch, as a program with one worker
+// does.
 Dataset share_batches(const Dataset& dataset) {
   tf::data::Options options;
   options.experimental_distribute.auto_shard_policy = tf::data::AutoShardPolicy::DATA;

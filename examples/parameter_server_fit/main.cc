@@ -1,5 +1,5 @@
-// Guide 001's training with Model::fit and parameter servers. Every task runs all of this program: fit
-// serves in workers and ps tasks until the coordinator's fit has ended.
+// Guide 001's training with Model::fit and parameter servers. Every task runs all of this program:
+// fit serves in workers and ps tasks until the coordinator's fit has ended.
 //
 //   parameter_server_fit --in-process                                   # all in this process
 //   cohort launch --chief --workers 3 --ps 2 -- parameter_server_fit
@@ -23,8 +23,8 @@ Dataset dataset_fn(const InputContext& input_context) {
   const int64_t batch_size = input_context.get_per_replica_batch_size(global_batch_size);
 
   const tf::Tensor x = tf::random::uniform({10, 10});
-  // One number an example, for each of the model's ten outputs: where Keras's loss broadcasts labels
-  // without a word, this one refuses shapes that differ.
+  // One number an example, for each of the model's ten outputs: where Keras's loss broadcasts
+  // labels without a word, this one refuses shapes that differ.
   const tf::Tensor y = tf::random::uniform({10, 1}).expand({10, 10});
 
   return Dataset::from_tensor_slices(tf::tuple(x, y))

@@ -1,6 +1,6 @@
 // Tasks that fail before their first step under parameter servers, in a call of the model or in the
-// program's own code: they end soon, with their own error, and nobody waits for a cluster that cannot form
-// any more.
+// program's own code: they end soon, with their own error, and nobody waits for a cluster that
+// cannot form any more.
 #include <ATen/ops/ones.h>
 #include <cohort/cohort.h>
 #include <cohort/testing/multi_process_main.h>
@@ -60,8 +60,8 @@ std::string train(const distribute::cluster_resolver::TFConfigClusterResolver& r
   return internal::str("epochs ", history.epoch.size());
 }
 
-// arguments: "layer", "compile" or "later", where the mistake is; who makes it (a task or "all"; without a ps
-// task the others go on until they notice); jobs that are never there.
+// arguments: "layer", "compile" or "later", where the mistake is; who makes it (a task or "all";
+// without a ps task the others go on until they notice); jobs that are never there.
 std::string run_task(const std::vector<std::string>& arguments) {
   const distribute::cluster_resolver::TFConfigClusterResolver resolver;
   const std::string job = resolver.task_type().value();

@@ -1,5 +1,5 @@
-// What users do wrong with fit, under every strategy: each mistake is an error of its class that says
-// what was wrong, in every task, within seconds; or training goes on, and says so.
+// What users do wrong with fit, under every strategy: each mistake is an error of its class that
+// says what was wrong, in every task, within seconds; or training goes on, and says so.
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -274,7 +274,8 @@ TEST_P(FitMistakes, AreSaidByEachTaskOfParameterServers) {
   expect_in_tasks("servers", {{"chief", 1}, {"worker", 1}, {"ps", 1}});
 }
 
-// Of these the tasks of a cluster would end before they come to each other, but for what they do about it.
+// Of these the tasks of a cluster would end before they come to each other, but for what they do
+// about it.
 INSTANTIATE_TEST_SUITE_P(
     BeforeTheFirstStep, FitMistakes,
     ::testing::Values(

@@ -1,5 +1,5 @@
-// fit in two real processes: the curves of two replicas of one process, and those of a loop of one's
-// own.
+// fit in two real processes: the curves of two replicas of one process, and those of a loop of
+// one's own.
 #include <ATen/ops/remainder.h>
 #include <cohort/cohort.h>
 #include <cohort/testing/multi_process_main.h>

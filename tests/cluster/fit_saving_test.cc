@@ -85,8 +85,8 @@ distribute::Strategy strategy_of(const std::string& kind) {
                  .server_options = quick()});
 }
 
-// arguments: a directory, "workers" or "servers". What the program of each task says at its end: the
-// loss of the model that it has trained, and of that which it has loaded.
+// arguments: a directory, "workers" or "servers". What the program of each task says at its end:
+// the loss of the model that it has trained, and of that which it has loaded.
 std::string train_and_save(const std::vector<std::string>& arguments) {
   const std::string& directory = arguments.at(0);
   const distribute::Strategy strategy = strategy_of(arguments.at(1));
@@ -147,7 +147,8 @@ struct FitSaving : ::testing::Test {
     }
     return names;
   }
-  // A model in a directory, with so many files of data, and nothing that a process has begun or held.
+  // A model in a directory, with so many files of data, and nothing that a process has begun or
+  // held.
   void expect_one_model(const std::string& path, int parts) const {
     std::vector<std::string> names{"model.json", "variables-1.index"};
     for (int part = 0; part < parts; ++part) {
@@ -192,8 +193,8 @@ struct FitSaving : ::testing::Test {
   std::string directory;
 };
 
-// TensorFlow's test_profiler_saves_on_both_chief_and_non_chief: each task traces its own steps, one tells
-// the rest.
+// TensorFlow's test_profiler_saves_on_both_chief_and_non_chief: each task traces its own steps, one
+// tells the rest.
 TEST_F(FitSaving, ByTwoWorkersIsOneModelAndATraceOfEach) {
   expect_saved({{"worker", 2}}, "workers");
   EXPECT_THAT(

@@ -1,5 +1,6 @@
 // MultiWorkerMirroredStrategy between hosts whose network fails: partitions, lost packets, broken
-// connections, slow links. Each task has a network namespace of its own; needs root. docs/faults.md.
+// connections, slow links. Each task has a network namespace of its own; needs root.
+// docs/faults.md.
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
-// MultiWorkerMirroredStrategy, of which the kernel kills one worker for lack of memory. Needs root, and
-// control groups for memory.
+// MultiWorkerMirroredStrategy, of which the kernel kills one worker for lack of memory. Needs root,
+// and control groups for memory.
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -43,7 +43,8 @@ class MemoryGroup {
   std::filesystem::path path_;
 };
 
-// In its third step worker 1 joins the control group and uses 1 GiB. Arguments: its file of members.
+// In its third step worker 1 joins the control group and uses 1 GiB. Arguments: its file of
+// members.
 std::string use_too_much(const Arguments& arguments) {
   const MultiWorkerMirroredStrategy strategy = make_strategy();
   for (int i = 0; i < 10; ++i) {

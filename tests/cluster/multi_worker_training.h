@@ -1,5 +1,5 @@
-// What the tests of MultiWorkerMirroredStrategy in real processes have in common: settings, a training
-// whose end is a digest, and jobs of workers.
+// What the tests of MultiWorkerMirroredStrategy in real processes have in common: settings, a
+// training whose end is a digest, and jobs of workers.
 #pragma once
 
 #include <ATen/ops/full.h>

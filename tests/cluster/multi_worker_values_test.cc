@@ -1,4 +1,5 @@
-// What MultiWorkerMirroredStrategy gives each of several processes: input, values, variables, names.
+// What MultiWorkerMirroredStrategy gives each of several processes: input, values, variables,
+// names.
 #include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>

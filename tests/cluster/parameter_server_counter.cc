@@ -1,5 +1,5 @@
-// The program of parameter_server_counting.h, started by `cohort launch` (tests/faults/chaos_of_ps.py).
-// Arguments: a directory, how far to count.
+// The program of parameter_server_counting.h, started by `cohort launch`
+// (tests/faults/chaos_of_ps.py). Arguments: a directory, how far to count.
 #include "parameter_server_counting.h"
 
 int main(int argc, char** argv) {

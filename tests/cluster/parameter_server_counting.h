@@ -1,6 +1,6 @@
-// A program that counts on parameter servers, whose tasks are killed meanwhile. Each closure adds 1 to a
-// counter on every ps task: whatever is killed, the counters end exact, and agree in every checkpoint
-// that was taken meanwhile.
+// A program that counts on parameter servers, whose tasks are killed meanwhile. Each closure adds 1
+// to a counter on every ps task: whatever is killed, the counters end exact, and agree in every
+// checkpoint that was taken meanwhile.
 #pragma once
 
 #include <cohort/cohort.h>

@@ -190,7 +190,8 @@ distribute::VariableInitializer zeros_made_there() {
           [] { return distribute::KnownValues(); }};
 }
 
-// A step that asks for more than its worker may have, and a variable that is too large for its ps task.
+// A step that asks for more than its worker may have, and a variable that is too large for its ps
+// task.
 std::string run_out_of_memory(const Arguments&) {
   const TFConfigClusterResolver resolver;
   const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});

@@ -1,5 +1,6 @@
-// Programs of several calls (fit, then evaluate or fit again) on parameter servers of real processes, of which
-// one is killed in a later call and started again: it begins with the first one.
+// Programs of several calls (fit, then evaluate or fit again) on parameter servers of real
+// processes, of which one is killed in a later call and started again: it begins with the first
+// one.
 #include <cohort/cohort.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>
@@ -174,8 +175,8 @@ class ParameterServerFitFaults : public ::testing::Test {
   std::string directory_;
 };
 
-// The first call runs again, which is over in the workers: they say so and end, for their launcher to
-// start them again. One of them has run no step of it even before.
+// The first call runs again, which is over in the workers: they say so and end, for their launcher
+// to start them again. One of them has run no step of it even before.
 TEST_F(ParameterServerFitFaults, WhereTheFirstCallRunsAgainWorkersStartAgainToo) {
   MultiProcessRunner runner(cluster("two_calls", "evaluate"));
   runner.start();

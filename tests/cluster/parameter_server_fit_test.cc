@@ -1,5 +1,5 @@
-// fit on parameter servers of real processes, where workers have objects of their own: what the coordinator
-// changes between steps, and what it leaves behind.
+// fit on parameter servers of real processes, where workers have objects of their own: what the
+// coordinator changes between steps, and what it leaves behind.
 #include <cohort/cohort.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>

@@ -24,8 +24,8 @@ constexpr int kModels = 8;
 constexpr int64_t kMostBytesOfOne = 3'500'000;
 const TaskId kChief{"chief", 0};
 
-// A model of 1 MB, with twice as much beside it that Adam keeps. One step: in less time than passes between looks at what
-// is to be freed.
+// A model of 1 MB, with twice as much beside it that Adam keeps. One step: in less time than passes
+// between looks at what is to be freed.
 void try_one(const ParameterServerStrategy& strategy) {
   const auto scope = strategy.scope();
   const keras::Sequential model({keras::layers::Dense(250, {.use_bias = false})});
@@ -33,8 +33,8 @@ void try_one(const ParameterServerStrategy& strategy) {
   model.fit(ones({64, 1000}), zeros({64, 250}), {.batch_size = 64, .verbose = 0});
 }
 
-// Argument: a directory, in which "killed" lets it go on after the second model, "back" after the fifth, and "end"
-// ends it.
+// Argument: a directory, in which "killed" lets it go on after the second model, "back" after the
+// fifth, and "end" ends it.
 std::string search(const Arguments& arguments) {
   const TFConfigClusterResolver resolver;
   const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});
@@ -66,7 +66,8 @@ std::string search(const Arguments& arguments) {
   return "tried all";
 }
 
-// The chief runs no step, so that its optimizer has no slots. Returns what the ps task comes to hold without it.
+// The chief runs no step, so that its optimizer has no slots. Returns what the ps task comes to
+// hold without it.
 std::string train_elsewhere(const Arguments&) {
   const TFConfigClusterResolver resolver;
   const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});

@@ -85,8 +85,9 @@ TEST_F(ParameterServerFaults, Row9AStoppedPsIsNamedByItsSilence) {
   runner.wait_all();
 }
 
-// Counts until a ps task is lost. Arguments: a directory; "handled": the program goes on after the error, in
-// whose scope its objects are, else the error ends them. Says how many milliseconds their end took.
+// Counts until a ps task is lost. Arguments: a directory; "handled": the program goes on after the
+// error, in whose scope its objects are, else the error ends them. Says how many milliseconds their
+// end took.
 std::string end_after_a_loss(const Arguments& arguments) {
   const TFConfigClusterResolver resolver;
   double lost = 0;

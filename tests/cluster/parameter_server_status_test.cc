@@ -1,4 +1,5 @@
-// What `cohort cluster status` says of a training with parameter servers, one of whose workers is killed.
+// What `cohort cluster status` says of a training with parameter servers, one of whose workers is
+// killed.
 #include <regex>
 
 #include "parameter_server_faults.h"

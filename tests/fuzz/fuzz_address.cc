@@ -1,5 +1,5 @@
-// Any bytes are either an address, whose host and port are right and which is written as it was read,
-// or an error on one line.
+// Any bytes are either an address, whose host and port are right and which is written as it was
+// read, or an error on one line.
 #include <arpa/inet.h>
 
 #include <algorithm>

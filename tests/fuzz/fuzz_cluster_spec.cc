@@ -1,5 +1,5 @@
-// Lines "job index address" make a spec, of any bytes: what may run has valid addresses in known jobs,
-// and what the spec says of itself agrees. Other lines are Slurm's lists.
+// Lines "job index address" make a spec, of any bytes: what may run has valid addresses in known
+// jobs, and what the spec says of itself agrees. Other lines are Slurm's lists.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

@@ -1,4 +1,5 @@
-// Any bytes are what a coordinator says of who leads, or a call with the session of its sender, or an error.
+// Any bytes are what a coordinator says of who leads, or a call with the session of its sender, or
+// an error.
 #include <cstdint>
 
 #include "cohort/parameter_server/leadership/coordinator_fence.h"

@@ -1,5 +1,5 @@
-// Any model of operations, on any shape: its plan gives what libtorch gives, operation by operation, in
-// values and gradients; or says why there is none.
+// Any model of operations, on any shape: its plan gives what libtorch gives, operation by
+// operation, in values and gradients; or says why there is none.
 #include <ATen/Context.h>
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Calls made of any bytes, against a server's dispatcher without sockets: each is answered exactly
-// once, with an error of the allowed classes or with what the service gives; a service is called only
-// by who may call it, with what it allows.
+// once, with an error of the allowed classes or with what the service gives; a service is called
+// only by who may call it, with what it allows.
 //
-// Input: a byte that chooses the method, one that chooses what the transport knows of the caller, one
-// that gives the size of the pieces, then the request's bytes.
+// Input: a byte that chooses the method, one that chooses what the transport knows of the caller,
+// one that gives the size of the pieces, then the request's bytes.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

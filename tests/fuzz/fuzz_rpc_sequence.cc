@@ -1,5 +1,6 @@
 // Any calls in any order, of any callers, to a coordination service: each is answered once, with an
-// error of ours if with any; nobody who is fenced changes anything; what is asked twice happens once.
+// error of ours if with any; nobody who is fenced changes anything; what is asked twice happens
+// once.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Any bytes are either a TF_CONFIG, which is the same when it is printed and read again, or an error on
-// one line; and no cluster may run in which two tasks have one address.
+// Any bytes are either a TF_CONFIG, which is the same when it is printed and read again, or an
+// error on one line; and no cluster may run in which two tasks have one address.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

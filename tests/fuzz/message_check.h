@@ -35,8 +35,8 @@ inline std::string bytes_of(const internal::rpc::Message& message) {
   return all;
 }
 
-// It is refused with an error of the two classes, or it is what it says: written again and read again,
-// it stays the same.
+// It is refused with an error of the two classes, or it is what it says: written again and read
+// again, it stays the same.
 template <class Decode>
 void check_decoder(const internal::rpc::Message& message, Decode decode) {
   try {

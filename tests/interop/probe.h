@@ -53,24 +53,24 @@ Json compute_loss(const Json& request);
 // {"output": TENSOR, "gradients", "weights": [TENSOR]}.
 Json run_layer(const Json& request);
 
-// A Normalization layer after it has adapted. Request: {"axis": [n], "invert", "batch_size", "data":
-// TENSOR}. Answer: {"weights": [TENSOR], "output": TENSOR}, of the data.
+// A Normalization layer after it has adapted. Request: {"axis": [n], "invert", "batch_size",
+// "data": TENSOR}. Answer: {"weights": [TENSOR], "output": TENSOR}, of the data.
 Json adapt_normalization(const Json& request);
 
 // A whole model of a directory (keras::models::load_model). Request: {"path", "inputs": TENSOR or a
-// list or an object of them, "labels", "steps" (of training; both may be missing), "save": a directory
-// (may be missing)}. Answer: {"outputs": [TENSOR], of the model before it is trained, "losses":
-// [steps]}.
+// list or an object of them, "labels", "steps" (of training; both may be missing), "save": a
+// directory (may be missing)}. Answer: {"outputs": [TENSOR], of the model before it is trained,
+// "losses": [steps]}.
 Json use_model(const Json& request);
 
-// A compiled model (models::model_from_json) whose weights and optimizer come from a file of save_weights,
-// and go into another after some steps. Request: {"json": text, "optimizer": {"class", "options"},
-// "inputs": TENSOR, "labels": TENSOR, "load": path, "steps": number, "save": path}. Answer:
-// {"loaded": iterations, "losses": [number]}.
+// A compiled model (models::model_from_json) whose weights and optimizer come from a file of
+// save_weights, and go into another after some steps. Request: {"json": text, "optimizer":
+// {"class", "options"}, "inputs": TENSOR, "labels": TENSOR, "load": path, "steps": number, "save":
+// path}. Answer: {"loaded": iterations, "losses": [number]}.
 Json use_weights(const Json& request);
 
-// A small classifier's fit, with everything that the TensorBoard callback writes. Request: {"log_dir",
-// "epochs"}. Answer: {"loss": [epochs], "val_accuracy": [epochs]}.
+// A small classifier's fit, with everything that the TensorBoard callback writes. Request:
+// {"log_dir", "epochs"}. Answer: {"loss": [epochs], "val_accuracy": [epochs]}.
 Json fit_with_tensor_board(const Json& request);
 
 // nn::compute_average_loss outside of any strategy.
@@ -78,8 +78,8 @@ Json fit_with_tensor_board(const Json& request);
 // null}. Answer: TENSOR.
 Json compute_average_loss(const Json& request);
 
-// A metric after some updates, outside of any strategy.
-// Request: {"metric": class, "options": {...} (may be missing), "updates": [{"labels", "predictions" (Mean, Sum: "values"): TENSOR,
+// A metric after some updates, outside of any strategy. Request: {"metric": class, "options": {...}
+// (may be missing), "updates": [{"labels", "predictions" (Mean, Sum: "values"): TENSOR,
 // "sample_weight": TENSOR or null}]}. Answer: TENSOR.
 Json compute_metric(const Json& request);
 
@@ -95,13 +95,12 @@ Json reduce_values(const Json& request);
 Json train_guide_004(const Json& request);
 
 // A model and its optimizer, saved after some training steps or restored, then predicting and
-// training one step.
-// Request: {"action": "save"|"restore", "model": name, "optimizer": {"class", "options"
-// (optimizer_json.h)}, "replicas", "inputs",
-// "labels": TENSOR, "steps", "prefix" (save), "path", "built": whether both are built before the
-// restore, "partly": whether values may be left over (may be missing)}. Answer: {"path" (save),
-// "iterations" (restore), "predictions", "after_a_step": TENSOR}.
-// "model": "partitioned": a tensor in parts of "rows" rows with "values"; answer {"values": TENSOR}.
+// training one step. Request: {"action": "save"|"restore", "model": name, "optimizer": {"class",
+// "options" (optimizer_json.h)}, "replicas", "inputs", "labels": TENSOR, "steps", "prefix" (save),
+// "path", "built": whether both are built before the restore, "partly": whether values may be left
+// over (may be missing)}. Answer: {"path" (save), "iterations" (restore), "predictions",
+// "after_a_step": TENSOR}. "model": "partitioned": a tensor in parts of "rows" rows with "values";
+// answer {"values": TENSOR}.
 Json use_checkpoint(const Json& request);
 
 // Writes a TFRecord file.

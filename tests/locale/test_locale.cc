@@ -1,5 +1,6 @@
 // Every GoogleTest program is linked with this. With COHORT_TEST_LOCALE=de_DE.UTF-8 in the
-// environment it runs as a program does that has set that locale for C and C++ before its first line.
+// environment it runs as a program does that has set that locale for C and C++ before its first
+// line.
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>

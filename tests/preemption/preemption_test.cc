@@ -43,9 +43,9 @@ distribute::Strategy make_strategy(int workers) {
   return distribute::MirroredStrategy();
 }
 
-// Counts the steps of all replicas in a variable, until it is told to end or has made a million steps.
-// arguments: the directory; the grace period in ms; how long a step takes in us; how many workers
-// there are.
+// Counts the steps of all replicas in a variable, until it is told to end or has made a million
+// steps. arguments: the directory; the grace period in ms; how long a step takes in us; how many
+// workers there are.
 std::string count_steps(const std::vector<std::string>& arguments) {
   const distribute::Strategy strategy = make_strategy(std::stoi(arguments.at(3)));
   auto scope = strategy.scope();
@@ -76,8 +76,8 @@ std::string count_steps(const std::vector<std::string>& arguments) {
   return "not told to end";
 }
 
-// Two handlers, one after the other. Worker 1 is told to end in its last call of the first, when worker 0
-// has left that handler behind. arguments: the directory.
+// Two handlers, one after the other. Worker 1 is told to end in its last call of the first, when
+// worker 0 has left that handler behind. arguments: the directory.
 std::string count_in_two_phases(const std::vector<std::string>& arguments) {
   const distribute::MultiWorkerMirroredStrategy strategy;
   auto scope = strategy.scope();
@@ -101,7 +101,8 @@ std::string count_in_two_phases(const std::vector<std::string>& arguments) {
   return "not told to end";
 }
 
-// Worker 0 is told to end and comes to the agreed call. Worker 1 is there and makes no call, worker 2 is killed then.
+// Worker 0 is told to end and comes to the agreed call. Worker 1 is there and makes no call, worker
+// 2 is killed then.
 // Returns in worker 0 what it learns, and how many ms after that. arguments: the directory.
 std::string wait_for_others(const std::vector<std::string>& arguments) {
   using std::chrono::steady_clock;

@@ -1,5 +1,5 @@
-// Real processes whose save_fn fails, is slow, or is hit by a signal: all end with an error that says why, or with
-// exit code 143 and a checkpoint from which they go on exactly.
+// Real processes whose save_fn fails, is slow, or is hit by a signal: all end with an error that
+// says why, or with exit code 143 and a checkpoint from which they go on exactly.
 #include <ATen/ops/ones.h>
 #include <cohort/cluster/resolvers/simple_cluster_resolver.h>
 #include <cohort/cluster/resolvers/tf_config_cluster_resolver.h>
@@ -51,7 +51,8 @@ void throw_once(const Saving& saving, int worker) {
   if (saving.is(worker) && saving.tries == 1) throw ResourceExhaustedError("no room yet");
 }
 
-// Until it is said after which call all save for the last time: under the key of the second round where the first one's is.
+// Until it is said after which call all save for the last time: under the key of the second round
+// where the first one's is.
 void wait_until_time_is_over(const Saving& saving) {
   distribute::Coordination& cluster = saving.strategy.coordination();
   const std::string first = "/0/0/decision", second = "/1/0/decision";
@@ -129,8 +130,8 @@ const std::map<std::string, std::function<void(const Saving&)>> kSaveFns = {
      }},
 };
 
-// Counts the steps of all replicas in a variable. arguments: the directory; which save_fn; the grace period in ms; then
-// a worker and the call in which it gets SIGTERM, as often as it does.
+// Counts the steps of all replicas in a variable. arguments: the directory; which save_fn; the
+// grace period in ms; then a worker and the call in which it gets SIGTERM, as often as it does.
 std::string count_steps(const std::vector<std::string>& arguments) {
   const distribute::MultiWorkerMirroredStrategy strategy;
   auto scope = strategy.scope();

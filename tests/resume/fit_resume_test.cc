@@ -60,7 +60,8 @@ distribute::Strategy strategy_of(const std::string& kind) {
   return distribute::MirroredStrategy();
 }
 
-// arguments: the folder of the backup, the strategy, how many steps lie between backups (0: an epoch).
+// arguments: the folder of the backup, the strategy, how many steps lie between backups (0: an
+// epoch).
 std::string train_to_the_end(const std::vector<std::string>& arguments) {
   // What goes on is seeded otherwise: the backup decides.
   random::set_seed(train::latest_checkpoint(arguments.at(0)) ? 99 : 8);
@@ -94,7 +95,8 @@ std::string train_to_the_end(const std::vector<std::string>& arguments) {
   return fingerprint(all) + " " + std::to_string(history["loss"].back());
 }
 
-// Its metrics appear in the first step: those of several outputs, and one that a layer adds in training alone.
+// Its metrics appear in the first step: those of several outputs, and one that a layer adds in
+// training alone.
 class Observed : public keras::Model {
  public:
   Observed() {
@@ -112,8 +114,9 @@ class Observed : public keras::Model {
   layers::LayerHandle b_ = layers::Dense(1, {.kernel_initializer = "ones"});
 };
 
-// arguments: the folder of the backup, the strategy, at which batch of the second of three epochs every task is
-// killed, where there is no backup yet (-1: none). Returns the names and numbers of the last two epochs.
+// arguments: the folder of the backup, the strategy, at which batch of the second of three epochs
+// every task is killed, where there is no backup yet (-1: none). Returns the names and numbers of
+// the last two epochs.
 std::string train_observed(const std::vector<std::string>& arguments) {
   const bool is_new = !train::latest_checkpoint(arguments.at(0));
   const distribute::Strategy strategy = strategy_of(arguments.at(1));
@@ -212,7 +215,8 @@ struct FitResume : ::testing::Test {
       const bool in_save = i % 2 == 1;
       const int task = in_save ? 0 : static_cast<int>(random() % static_cast<unsigned>(tasks));
       const TaskId victim = {"worker", task};
-      // So many steps into its life, and then at a moment that nobody chooses, or when a save has begun.
+      // So many steps into its life, and then at a moment that nobody chooses, or when a save has
+      // begun.
       for (auto steps = 1 + random() % 6; steps > 0; --steps) {
         runner.wait_for_line(victim, "step \\d+", seconds(60));
       }
@@ -266,8 +270,8 @@ TEST_F(FitResume, OfTwoWorkersEndsWithTheBitsOfATrainingThatWasNotKilled) {
   EXPECT_EQ(run("workers", 2, detection::repetitions(4)), run("workers", 2, 0));
 }
 
-// In the middle of an epoch: the sums so far of metrics that the first step makes come back when they appear, by
-// their names, in each task once.
+// In the middle of an epoch: the sums so far of metrics that the first step makes come back when
+// they appear, by their names, in each task once.
 TEST_F(FitResume, RestoresMetricsThatStepsMakeWhenTheyAppear) {
   for (const char* strategy : {"mirrored", "workers"}) {
     const std::string calm = run_observed(strategy, -1);

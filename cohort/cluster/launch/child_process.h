@@ -34,8 +34,8 @@ struct SpawnOptions {
   int network_fd = -1;          // of the network namespace it belongs to; negative: this process's
 };
 
-// How a process ended: at most one of the two is set; neither where somebody else reaped the process,
-// so that nobody can say.
+// How a process ended: at most one of the two is set; neither where somebody else reaped the
+// process, so that nobody can say.
 struct ExitStatus {
   std::optional<int> exit_code = std::nullopt;
   std::optional<int> signal = std::nullopt;
@@ -62,12 +62,13 @@ void set_variable(std::vector<std::string>& environment, std::string_view name,
 // Thread safety: none.
 class ChildProcess {
  public:
-  // Starts a fresh program (after a bare fork neither gRPC's nor libtorch's threads would be there).
-  // Stdin is empty, signals have their default handlers; of this process's other descriptors it
-  // inherits those that are not marked close-on-exec. A SIGCHLD that this process ignores, as it may
-  // from its own parent, gets its default: else the kernel would throw exit codes away.
-  // Errors: NotFound or PermissionDenied (the program), InvalidArgument (arguments too long, no such
-  // core), ResourceExhausted (no process, memory or descriptor to be had).
+  // Starts a fresh program (after a bare fork neither gRPC's nor libtorch's threads would be
+  // there). Stdin is empty, signals have their default handlers; of this process's other
+  // descriptors it inherits those that are not marked close-on-exec. A SIGCHLD that this process
+  // ignores, as it may from its own parent, gets its default: else the kernel would throw exit
+  // codes away.
+  // Errors: NotFound or PermissionDenied (the program), InvalidArgument (arguments too long, no
+  // such core), ResourceExhausted (no process, memory or descriptor to be had).
   explicit ChildProcess(const SpawnOptions& options);
   // Kills and reaps it; with own_group, kills its group.
   ~ChildProcess();

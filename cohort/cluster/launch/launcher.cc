@@ -34,7 +34,8 @@ LaunchOptions with_bounded_waits(LaunchOptions options) {
 }
 
 // The signals that end a job, as readable descriptors for as long as it lives. Without SIGPIPE and
-// SIGXFSZ: a reader that goes away, or a log that may not grow, does not end the launcher, and by that the tasks.
+// SIGXFSZ: a reader that goes away, or a log that may not grow, does not end the launcher, and by
+// that the tasks.
 class SignalSource {
  public:
   SignalSource() {
@@ -103,7 +104,8 @@ class Job {
       for (int signal = signals_.next(); signal != 0; signal = signals_.next()) on_signal(signal);
       out_->write_some();
       err_->write_some();
-      // Each turn begins with another task, so that one that fills the sinks leaves room to the others.
+      // Each turn begins with another task, so that one that fills the sinks leaves room to the
+      // others.
       std::rotate(turn_.begin(), turn_.begin() + 1, turn_.end());
       for (State* state : turn_) {
         state->run->forward_output();
@@ -369,8 +371,8 @@ class Job {
     next_step_ = Clock::now() + grace;
   }
 
-  // The chief of a job with ps says goodbye to those that have come. One that was started again may have come
-  // too late for that, and would look for the chief.
+  // The chief of a job with ps says goodbye to those that have come. One that was started again may
+  // have come too late for that, and would look for the chief.
   void hurry_late_tasks() {
     for (State& state : tasks_) {
       if (is_serving(state) && state.run->num_starts() > 1) {

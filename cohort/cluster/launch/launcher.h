@@ -20,7 +20,8 @@ struct TaskOutput {
   bool colored = false;
 };
 
-// The processes that the system ends for want of memory where the tasks run; by default nothing is known.
+// The processes that the system ends for want of memory where the tasks run; by default nothing is
+// known.
 struct MemoryKills {
   std::function<std::optional<int64_t>()> count = {};  // of processes it has ended, ever
   std::optional<int64_t> limit_bytes = std::nullopt;
@@ -48,9 +49,9 @@ struct LaunchOptions {
   // tasks that were started again, and may look for it, have failure_grace.
   std::chrono::milliseconds grace = std::chrono::seconds(30);
   MemoryKills memory_kills = {};  // so that a task which is killed for want of memory is said to be
-  TaskOutput out = {};   // where the tasks' lines go
-  TaskOutput err = {};   // and what the launcher itself says
-  bool summary = false;  // says at the end what print_summary does
+  TaskOutput out = {};            // where the tasks' lines go
+  TaskOutput err = {};            // and what the launcher itself says
+  bool summary = false;           // says at the end what print_summary does
 };
 
 struct TaskSummary {
@@ -62,20 +63,21 @@ struct TaskSummary {
 };
 
 struct LaunchResult {
-  // 0: the job is done. Else that of the task whose failure ended it, as a shell says it, or 128 + n
-  // after signal n.
+  // 0: the job is done. Else that of the task whose failure ended it, as a shell says it, or 128 +
+  // n after signal n.
   int exit_code = 0;
   std::vector<TaskSummary> tasks;
 };
 
 // The job is done when its chief (in a job with ps), or its chief and all workers, have exited with
-// 0; whatever became of the others, the chief's success is that of a job with ps. Such a job goes on
-// without a worker or evaluator that has failed for good, as long as it has a worker. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the tasks and to what they have started; a second signal
-// ends them with SIGTERM, a third with SIGKILL, and so does the grace.
-// While nobody reads the output, tasks that write wait; signals work all the same. What is still to be
-// written at the end waits for its reader until a signal comes. Where the reader is gone, the tasks
-// go on.
-// Thread safety: the process's signals are blocked meanwhile, SIGPIPE is ignored; one call at a time.
+// 0; whatever became of the others, the chief's success is that of a job with ps. Such a job goes
+// on without a worker or evaluator that has failed for good, as long as it has a worker. SIGINT,
+// SIGTERM, SIGHUP and SIGQUIT go to the tasks and to what they have started; a second signal ends
+// them with SIGTERM, a third with SIGKILL, and so does the grace. While nobody reads the output,
+// tasks that write wait; signals work all the same. What is still to be written at the end waits
+// for its reader until a signal comes. Where the reader is gone, the tasks go on.
+// Thread safety: the process's signals are blocked meanwhile, SIGPIPE is ignored; one call at a
+// time.
 // Errors: those of ChildProcess, after all tasks that had been started were killed.
 LaunchResult launch(const JobPlan& plan, const LaunchOptions& options);
 

@@ -193,7 +193,8 @@ TEST_F(LauncherTest, TheJobIsDoneWhenItsChiefIs) {
   EXPECT_TRUE(result.tasks[2].stopped);
 }
 
-// `$1` in a script: waits until the launcher has seen the end of the process that note_me left there.
+// `$1` in a script: waits until the launcher has seen the end of the process that note_me left
+// there.
 constexpr char kWaitForEnd[] =
     "note_me() { echo $$ > \"new $1\"; mv \"new $1\" \"$1\"; }\n"
     "wait_for_end() { while [ ! -e \"$1\" ]; do sleep 0.001; done\n"
@@ -240,8 +241,8 @@ TEST_F(LauncherTest, AWorkerThatComesBackTooLateForTheChiefCostsNoGrace) {
   for (const TaskSummary& task : result.tasks) EXPECT_TRUE(task.status->ok()) << task.id.job;
 }
 
-// The chief's first program is lost after its goodbye, by which the others end; the second one waits for
-// all of them.
+// The chief's first program is lost after its goodbye, by which the others end; the second one
+// waits for all of them.
 constexpr char kGoodbyeTwice[] =
     "wait_for() { for i in $(seq 2000); do [ -e \"$1\" ] && return; sleep 0.01; done; exit 9; }\n"
     "echo x >> \"starts $task\"; n=$(wc -l < \"starts $task\"); touch \"up $n $task\"\n"

@@ -1,5 +1,5 @@
-// A task's side of the membership of its cluster: it registers, says that it lives, and learns at once
-// who is lost, has left or come.
+// A task's side of the membership of its cluster: it registers, says that it lives, and learns at
+// once who is lost, has left or come.
 //
 //   membership::MembershipAgent agent(clock, channel_to_the_service,
 //                                     {.task = {"worker", 1}, .incarnation = random,
@@ -56,9 +56,10 @@ class MembershipAgent {
 
   // Begins to register; returns at once.
   void start();
-  // Waits until the group has started. Errors: DeadlineExceeded (names who is missing, or the service
-  // that does not answer), Unavailable (the service cannot be reached), FailedPrecondition (another
-  // program, cluster spec or version), Aborted (this task is registered already and alive).
+  // Waits until the group has started. Errors: DeadlineExceeded (names who is missing, or the
+  // service that does not answer), Unavailable (the service cannot be reached), FailedPrecondition
+  // (another program, cluster spec or version), Aborted (this task is registered already and
+  // alive).
   ViewPtr wait_for_start();
   // The same, but waits for `timeout` at most; null if the group has not started by then.
   ViewPtr wait_for_start(Duration timeout);
@@ -87,7 +88,8 @@ class MembershipAgent {
   // Tells all other tasks, once this one has registered; they get it in on_error. Returns at once.
   void report(const std::exception_ptr& error);
   // The same, and waits until the service has it, so that the task may leave then.
-  // Errors: DeadlineExceeded, Unavailable (the service cannot be reached); what ended the membership.
+  // Errors: DeadlineExceeded, Unavailable (the service cannot be reached); what ended the
+  // membership.
   void report(const std::exception_ptr& error, Duration timeout);
   // Compares sections that were not there at the start; returns warnings.
   // Errors: FailedPrecondition (names the first difference).

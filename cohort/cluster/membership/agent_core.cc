@@ -294,7 +294,8 @@ void AgentCore::failed(const std::exception_ptr& error) {
   // Nobody has answered for a long time, or this process has stood still: no need to wait longer.
   if (code == Code::kDeadlineExceeded) return look_soon(Duration::zero());
   if (code != Code::kUnavailable) return look_soon(heartbeat_.interval / 2);
-  // A connection that broke was perhaps only reset; one that is refused as well has nobody behind it.
+  // A connection that broke was perhaps only reset; one that is refused as well has nobody behind
+  // it.
   const Time now = clock_.now();
   const bool first = !trouble_since_;
   if (first) trouble_since_ = now;

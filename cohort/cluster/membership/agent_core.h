@@ -42,14 +42,15 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void start();
   void stop();
   void leave(const std::string& where, Duration timeout, std::function<void()> done);
-  // `timeout`: as long as the task itself would be waited for, without one. A task that goes when it has
-  // left or reported something (with a timeout) does not wait for a service that it knows to be lost.
+  // `timeout`: as long as the task itself would be waited for, without one. A task that goes when
+  // it has left or reported something (with a timeout) does not wait for a service that it knows to
+  // be lost.
   void report(const std::exception_ptr& error, std::optional<Duration> timeout, Answer done);
   void set_figure(const std::string& name, double value);
   void drop_figure(const std::string& name);
   Figures figures() const;
-  // A call that is repeated while the service cannot be reached. `done` is called once, at the latest when
-  // `timeout` has passed.
+  // A call that is repeated while the service cannot be reached. `done` is called once, at the
+  // latest when `timeout` has passed.
   void request(std::string method, Encode encode, Duration timeout, Answer done);
 
   // Waits until `ready(view)`; null if `timeout` passes first. Throws what ends the agent.

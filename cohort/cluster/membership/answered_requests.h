@@ -21,8 +21,8 @@ struct NumberedRequest {
 class AnsweredRequests {
  public:
   // The answer to an earlier attempt, nullptr if there was none; valid until the next call.
-  // Errors: Aborted (the task waits for no answer to this request any more: the attempt was on its way for long),
-  // ResourceExhausted (too many answers are kept for the task).
+  // Errors: Aborted (the task waits for no answer to this request any more: the attempt was on its
+  // way for long), ResourceExhausted (too many answers are kept for the task).
   const StoreReply* find(const Session& session, const NumberedRequest& request);
   void add(const Session& session, const NumberedRequest& request, const StoreReply& reply);
 

@@ -8,7 +8,8 @@ namespace {
 using rpc::kEverybody;
 using rpc::kEveryTask;
 
-// Large messages travel as bulk (message_body.h). Besides what is counted here a message has a name.
+// Large messages travel as bulk (message_body.h). Besides what is counted here a message has a
+// name.
 constexpr size_t kMostRest = size_t{64} << 10;
 constexpr size_t kMostProgramBytes = kMostSections * (kMostSectionBytes + kMostNameBytes);
 

@@ -1,5 +1,5 @@
-// The service at which a cluster's tasks register, learn of each other, wait for each other and leave
-// each other small values. There is one in a cluster: in the chief, else in the first worker.
+// The service at which a cluster's tasks register, learn of each other, wait for each other and
+// leave each other small values. There is one in a cluster: in the chief, else in the first worker.
 //
 //   membership::CoordinationService service(clock, {.incarnation = random, .self = {"chief", 0},
 //                                                   .roster = {.tasks = {{{"chief", 0}, "h0:2222"},

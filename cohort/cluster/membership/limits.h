@@ -26,7 +26,8 @@ inline constexpr size_t kMostListed = 1024;
 // Changes of one kind that a task may have under way.
 inline constexpr size_t kMostAnswered = 10'000;
 
-// Errors: InvalidArgument (empty, longer than `most` bytes, not UTF-8); the text begins with `what`.
+// Errors: InvalidArgument (empty, longer than `most` bytes, not UTF-8); the text begins with
+// `what`.
 void check_name(std::string_view what, std::string_view name, size_t most);
 
 // Checks of fields (core/bytes/fields.h). Errors: InvalidArgument (longer than `most`, not UTF-8).

@@ -1,8 +1,9 @@
 // The messages between tasks and the coordination service: membership.proto, as structs.
 //
-// encode() gives protobuf's wire format. decode() takes any bytes: DataLoss where they are cut short
-// or malformed, InvalidArgument where they exceed a limit of limits.h; it takes no memory that the bytes
-// do not account for. Unknown fields are passed over. Names that are not UTF-8 are refused.
+// encode() gives protobuf's wire format. decode() takes any bytes: DataLoss where they are cut
+// short or malformed, InvalidArgument where they exceed a limit of limits.h; it takes no memory
+// that the bytes do not account for. Unknown fields are passed over. Names that are not UTF-8 are
+// refused.
 #pragma once
 
 #include <cstdint>

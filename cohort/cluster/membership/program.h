@@ -10,7 +10,8 @@
 
 namespace cohort::internal::membership {
 
-// "line 3 is 'dense/kernel [20, 4]' there, 'dense/kernel [20, 8]' here"; empty where they are equal.
+// "line 3 is 'dense/kernel [20, 4]' there, 'dense/kernel [20, 8]' here"; empty where they are
+// equal.
 std::string first_difference(std::string_view there, std::string_view here);
 
 // The sections that each task's are compared with: of each name, the first that came.

@@ -49,8 +49,8 @@ class Roster {
   // service has been superseded: the group fails with Aborted.
   Admission admit(Time now, const Session& session, const RegisterRequest& request);
 
-  // A call came that shows that the task lives and has seen view `seen`. After a lost connection only
-  // one that has seen a later view shows it: others may have been under way before.
+  // A call came that shows that the task lives and has seen view `seen`. After a lost connection
+  // only one that has seen a later view shows it: others may have been under way before.
   // Errors: Aborted "fenced, generation g", NotFound (never registered here).
   void heard(Time now, const Session& session, int64_t seen);
   // Errors: Aborted "fenced, generation g"; 0 is any generation.

@@ -21,12 +21,12 @@ bool is_well(const View& view);
 struct TableOptions {
   bool colours = false;
 };
-// A line about the cluster, and an aligned one for each task; it ends with a newline. What tasks say
-// of themselves is shown as rpc::printable does.
+// A line about the cluster, and an aligned one for each task; it ends with a newline. What tasks
+// say of themselves is shown as rpc::printable does.
 std::string status_table(const ClusterStatus& status, const TableOptions& options = {});
 
-// One JSON object, ASCII. Times are UTC, ages in seconds, incarnations hexadecimal texts; what is not
-// known is null. `indent` -1: on one line.
+// One JSON object, ASCII. Times are UTC, ages in seconds, incarnations hexadecimal texts; what is
+// not known is null. `indent` -1: on one line.
 std::string status_json(const ClusterStatus& status, int indent = 2);
 
 }  // namespace cohort::internal::membership

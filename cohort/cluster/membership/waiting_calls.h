@@ -19,8 +19,8 @@
 
 namespace cohort::internal::membership {
 
-// A transport may run the caller's next step inside of reply(), which may call the service again: so
-// nothing is answered under the service's lock. Thread safety: none.
+// A transport may run the caller's next step inside of reply(), which may call the service again:
+// so nothing is answered under the service's lock. Thread safety: none.
 class Outbox {
  public:
   void reply(std::unique_ptr<rpc::Call> call, std::string control);

@@ -12,8 +12,8 @@
 namespace cohort::internal {
 
 // The JSON of an answer with status 200. `source` and the server's own message are in the errors.
-// Errors: by status: Unauthenticated (401), PermissionDenied (403), NotFound (404), Aborted (410: begin
-// again), Unavailable (429 and 5xx: later), Unknown (others, and what is no JSON).
+// Errors: by status: Unauthenticated (401), PermissionDenied (403), NotFound (404), Aborted (410:
+// begin again), Unavailable (429 and 5xx: later), Unknown (others, and what is no JSON).
 nlohmann::json parse_answer(std::string_view source, const HttpResponse& response);
 
 // A text within nested objects; nothing where there is none.

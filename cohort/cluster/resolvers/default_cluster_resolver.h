@@ -23,9 +23,9 @@ struct DefaultClusterResolverOptions {
 };
 
 // The first of these whose variables are set: TF_CONFIG; torchrun (RANK, WORLD_SIZE, MASTER_ADDR);
-// Open MPI's mpirun (OMPI_COMM_WORLD_RANK); a Slurm step (SLURM_PROCID, SLURM_STEP_ID); other mpirun
-// (PMI_RANK, PMI_SIZE). Without any, a TFConfigClusterResolver: the program is alone. Kubernetes and GCE are never guessed: they ask a
-// server, and need to be told for what.
+// Open MPI's mpirun (OMPI_COMM_WORLD_RANK); a Slurm step (SLURM_PROCID, SLURM_STEP_ID); other
+// mpirun (PMI_RANK, PMI_SIZE). Without any, a TFConfigClusterResolver: the program is alone.
+// Kubernetes and GCE are never guessed: they ask a server, and need to be told for what.
 // Errors: those of the resolver.
 COHORT_API std::unique_ptr<ClusterResolver> default_cluster_resolver(
     const DefaultClusterResolverOptions& options = {});

@@ -34,12 +34,13 @@ struct GCEClusterResolverOptions {
 // in names compare by their value. Addresses are the internal ones.
 class COHORT_API GCEClusterResolver final : public ClusterResolver {
  public:
-  // Errors: InvalidArgument (no name of a project, zone or group, a port that is none, an API address
-  // that is not https).
+  // Errors: InvalidArgument (no name of a project, zone or group, a port that is none, an API
+  // address that is not https).
   explicit GCEClusterResolver(const GCEClusterResolverOptions& options);
 
-  // Errors: FailedPrecondition (no instances, one that does not run); Unauthenticated, PermissionDenied;
-  // NotFound (no such group); DeadlineExceeded, Unavailable (a server); Unknown (an answer that is none).
+  // Errors: FailedPrecondition (no instances, one that does not run); Unauthenticated,
+  // PermissionDenied; NotFound (no such group); DeadlineExceeded, Unavailable (a server); Unknown
+  // (an answer that is none).
   train::ClusterSpec cluster_spec() const override;
   std::string source() const override { return "GCE"; }
 

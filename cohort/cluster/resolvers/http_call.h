@@ -25,9 +25,9 @@ struct HttpResponse {
 };
 
 // At most 64 MB are read; redirections are answers like others.
-// Errors, all with the URL: DeadlineExceeded; Unavailable (no connection); Unauthenticated (the server
-// has no certificate by the authorities); InvalidArgument (a wrong URL, a CA file that cannot be read);
-// ResourceExhausted (a longer answer).
+// Errors, all with the URL: DeadlineExceeded; Unavailable (no connection); Unauthenticated (the
+// server has no certificate by the authorities); InvalidArgument (a wrong URL, a CA file that
+// cannot be read); ResourceExhausted (a longer answer).
 HttpResponse http_call(const HttpRequest& request);
 
 // For a part of an URL: letters, digits and -._~ stay.

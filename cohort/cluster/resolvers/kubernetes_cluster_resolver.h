@@ -59,8 +59,8 @@ struct KubernetesClusterResolverOptions {
 // Tasks are ordered by the names of their pods; numbers in names compare by their value.
 class COHORT_API KubernetesClusterResolver final : public ClusterResolver {
  public:
-  // Errors: FailedPrecondition (no API address: not in a pod?); InvalidArgument (an API address that is
-  // not https).
+  // Errors: FailedPrecondition (no API address: not in a pod?); InvalidArgument (an API address
+  // that is not https).
   explicit KubernetesClusterResolver(KubernetesClusterResolverOptions options = {});
 
   // Errors: FailedPrecondition (a pod does not run, a job has no or not as many pods, no token);

@@ -18,17 +18,18 @@
 namespace cohort::distribute::cluster_resolver {
 
 struct MpiClusterResolverOptions {
-  // "host:port" at which the task of rank 0 offers the coordination service; the same in every task.
-  // Empty: COHORT_RENDEZVOUS of the environment. Where that is not set either and all tasks are on one
-  // host: 127.0.0.1 with a port from 20000 to 29999 that follows from the name of the run.
+  // "host:port" at which the task of rank 0 offers the coordination service; the same in every
+  // task. Empty: COHORT_RENDEZVOUS of the environment. Where that is not set either and all tasks
+  // are on one host: 127.0.0.1 with a port from 20000 to 29999 that follows from the name of the
+  // run.
   std::string rendezvous_address = "";
   std::string rpc_layer = "grpc";
   // The environment; nothing: the process's.
   std::optional<Variables> variables = std::nullopt;
 };
 
-// Every task is a worker, its index the rank. cluster_spec() is empty: the coordination service has it
-// once all have registered.
+// Every task is a worker, its index the rank. cluster_spec() is empty: the coordination service has
+// it once all have registered.
 class COHORT_API MpiClusterResolver final : public ClusterResolver {
  public:
   // Errors: FailedPrecondition (not started by mpirun; several hosts and no rendezvous address);

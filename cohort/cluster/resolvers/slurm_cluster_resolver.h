@@ -21,8 +21,8 @@ struct SlurmClusterResolverOptions {
   // Tasks by job; ranks go to jobs in alphabetical order. Empty: all are workers.
   std::map<std::string, int> jobs = {};
   // A host's tasks listen at this port and those that follow. Nothing: COHORT_PORT_BASE of the
-  // environment, else a port that follows from the numbers of Slurm's job and step, so that two jobs on a
-  // host do not meet (8888 to 31863); 8888 where there is no such number.
+  // environment, else a port that follows from the numbers of Slurm's job and step, so that two
+  // jobs on a host do not meet (8888 to 31863); 8888 where there is no such number.
   std::optional<int> port_base = std::nullopt;
   // Nothing: what CUDA_VISIBLE_DEVICES or SLURM_GPUS_ON_NODE says, else the GPUs of this host.
   std::optional<int> gpus_per_node = std::nullopt;
@@ -39,13 +39,14 @@ struct SlurmClusterResolverOptions {
 };
 
 // Reads the environment once, when it is made: before other threads run, since it may set
-// CUDA_VISIBLE_DEVICES. Ranks lie on hosts as Slurm's block and cyclic distributions put them; hosts
-// are in Slurm's order. Outside of a step the job's own variables count (SLURM_NTASKS and so on). A
-// rank that mpirun gave within Slurm goes before Slurm's.
+// CUDA_VISIBLE_DEVICES. Ranks lie on hosts as Slurm's block and cyclic distributions put them;
+// hosts are in Slurm's order. Outside of a step the job's own variables count (SLURM_NTASKS and so
+// on). A rank that mpirun gave within Slurm goes before Slurm's.
 class COHORT_API SlurmClusterResolver final : public ClusterResolver {
  public:
-  // Errors: FailedPrecondition (no Slurm, jobs that are not as many tasks as the step's, more GPUs than
-  // a host has, ranks that lie otherwise); InvalidArgument (variables that say nothing sensible).
+  // Errors: FailedPrecondition (no Slurm, jobs that are not as many tasks as the step's, more GPUs
+  // than a host has, ranks that lie otherwise); InvalidArgument (variables that say nothing
+  // sensible).
   explicit SlurmClusterResolver(const SlurmClusterResolverOptions& options = {});
 
   train::ClusterSpec cluster_spec() const override { return cluster_; }

@@ -1,5 +1,5 @@
-// A small HTTPS server for tests of resolvers: it speaks TLS with a certificate of its own, and answers
-// as it is told.
+// A small HTTPS server for tests of resolvers: it speaks TLS with a certificate of its own, and
+// answers as it is told.
 //
 //   HttpsServer server([](const HttpsServer::Request& request) -> HttpResponse { ... });
 //   server.address();   // "https://127.0.0.1:40123"

@@ -26,17 +26,17 @@ struct TFConfigClusterResolverOptions {
   std::optional<Variables> variables = std::nullopt;
 };
 
-// Reads once, when it is made. Without TF_CONFIG there is no cluster: cluster_spec() is empty, master()
-// "", task_type() and task_id() nothing.
+// Reads once, when it is made. Without TF_CONFIG there is no cluster: cluster_spec() is empty,
+// master() "", task_type() and task_id() nothing.
 class COHORT_API TFConfigClusterResolver final : public ClusterResolver {
  public:
-  // Errors: InvalidArgument, on one line (TF_CONFIG is no JSON or has values of wrong types; names the
-  // JSON path).
+  // Errors: InvalidArgument, on one line (TF_CONFIG is no JSON or has values of wrong types; names
+  // the JSON path).
   explicit TFConfigClusterResolver(const TFConfigClusterResolverOptions& options = {});
 
   train::ClusterSpec cluster_spec() const override { return cluster_; }
-  // Both: TF_CONFIG's session_master where it has one; "" for a cluster of at most one task; else that
-  // task's address, or this task's own.
+  // Both: TF_CONFIG's session_master where it has one; "" for a cluster of at most one task; else
+  // that task's address, or this task's own.
   // Errors: InvalidArgument (no such task; it is not known which task this is).
   std::string master(const std::string& task_type, int task_id,
                      const std::string& rpc_layer = "") const override;

@@ -26,12 +26,12 @@ struct TorchrunClusterResolverOptions {
   std::optional<Variables> variables = std::nullopt;
 };
 
-// Every task is a worker, its index the rank. cluster_spec() is empty: the coordination service has it
-// once all have registered.
+// Every task is a worker, its index the rank. cluster_spec() is empty: the coordination service has
+// it once all have registered.
 class COHORT_API TorchrunClusterResolver final : public ClusterResolver {
  public:
-  // Errors: FailedPrecondition (not started by torchrun); InvalidArgument (variables that say nothing
-  // sensible, MASTER_PORT as the rendezvous's).
+  // Errors: FailedPrecondition (not started by torchrun); InvalidArgument (variables that say
+  // nothing sensible, MASTER_PORT as the rendezvous's).
   explicit TorchrunClusterResolver(const TorchrunClusterResolverOptions& options = {});
 
   train::ClusterSpec cluster_spec() const override { return {}; }

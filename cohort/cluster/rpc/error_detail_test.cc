@@ -69,7 +69,8 @@ TEST(ErrorDetail, ALostPsTasksErrorArrivesAsWhatItIs) {
   }
 }
 
-// Catches of the class that the function threw, of all errors and of std::exception go on catching it.
+// Catches of the class that the function threw, of all errors and of std::exception go on catching
+// it.
 TEST(ErrorDetail, AnInputsErrorIsOfItsClassAndAClosureInputError) {
   for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
     const auto code = static_cast<Code>(number);

@@ -49,8 +49,8 @@ class Listener {
   int port() const { return port_; }
   bool is_loopback() const { return is_loopback_; }
 
-  // `take` gets each connection, non-blocking, on the listener's thread. Errors: ResourceExhausted (no
-  // thread).
+  // `take` gets each connection, non-blocking, on the listener's thread. Errors: ResourceExhausted
+  // (no thread).
   void start(std::function<void(UniqueFd connection)> take);
   // Closes the socket; `take` is not called afterwards.
   void stop();

@@ -28,8 +28,8 @@ class Roles {
 };
 constexpr Roles operator|(Role left, Role right) { return Roles(left) | Roles(right); }
 
-inline constexpr Roles kEveryTask = Role::kCoordinator | Role::kWorker | Role::kPs |
-                                    Role::kEvaluator;
+inline constexpr Roles kEveryTask =
+    Role::kCoordinator | Role::kWorker | Role::kPs | Role::kEvaluator;
 inline constexpr Roles kEverybody = kEveryTask | Role::kOperator;
 
 std::string_view role_name(Role role);

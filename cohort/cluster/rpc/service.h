@@ -1,5 +1,5 @@
-// What a task offers to others: named methods, each with the roles that may call it. A service knows
-// neither sockets nor gRPC; tests and fuzzers call it directly.
+// What a task offers to others: named methods, each with the roles that may call it. A service
+// knows neither sockets nor gRPC; tests and fuzzers call it directly.
 //
 //   class Clock : public rpc::Service {
 //     std::string_view name() const override { return "clock"; }

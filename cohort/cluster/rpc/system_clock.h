@@ -13,8 +13,8 @@ class SystemClock final : public Clock {
  public:
   // Errors: ResourceExhausted (no thread).
   SystemClock();
-  // Drops the timers that are left, after the one that runs. From a timer's own function it returns at
-  // once, and that one is the last.
+  // Drops the timers that are left, after the one that runs. From a timer's own function it returns
+  // at once, and that one is the last.
   ~SystemClock() override;
   SystemClock(const SystemClock&) = delete;
   SystemClock& operator=(const SystemClock&) = delete;

@@ -41,9 +41,8 @@ struct TensorHeader {
   bool operator==(const TensorHeader&) const = default;
 };
 
-// Errors of both: InvalidArgument (an unknown type, a negative dimension, too many of them, more than
-// kMaxTensorBytes); the text begins with `what`.
-// How many bytes the tensor has.
+// Errors of both: InvalidArgument (an unknown type, a negative dimension, too many of them, more
+// than kMaxTensorBytes); the text begins with `what`. How many bytes the tensor has.
 uint64_t tensor_bytes(const TensorHeader& header, std::string_view what);
 std::string encode_tensor_header(const TensorHeader& header, std::string_view what);
 

@@ -32,8 +32,8 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
                                                  Options options);
   ~CallerConnection();
 
-  // Whether the server has let it in: connect() succeeds, too, where nobody accepts, or the server has no room.
-  // One that is not let in within settings.handshake_timeout ends.
+  // Whether the server has let it in: connect() succeeds, too, where nobody accepts, or the server
+  // has no room. One that is not let in within settings.handshake_timeout ends.
   bool is_accepted() const { return accepted_.load(); }
   bool has_ended();
 

@@ -52,7 +52,8 @@ HandshakeAnswer decode_handshake(const Message& answer) {
   return decode_fields<HandshakeAnswer>(answer.control, "the answer to a handshake");
 }
 
-HandshakeService::HandshakeService(Options options) : options_(std::move(options)), identity_(host_identity()) {}
+HandshakeService::HandshakeService(Options options)
+    : options_(std::move(options)), identity_(host_identity()) {}
 
 std::span<const MethodSpec> HandshakeService::methods() const { return kHandshakeMethods; }
 
@@ -67,8 +68,8 @@ void HandshakeService::handle(size_t, std::unique_ptr<Call> call) {
                 {.task = call->caller().task, .each_has_a_core = each_can_have_a_core(cores)},
                 std::chrono::steady_clock::now()};
   const HandshakeAnswer offer{.name = options_.socket_name,
-                  .ticket = ticket.text,
-                  .each_has_a_core = ticket.peer.each_has_a_core};
+                              .ticket = ticket.text,
+                              .each_has_a_core = ticket.peer.each_has_a_core};
   {
     const std::lock_guard lock(mutex_);
     if (tickets_.size() == kMostTickets) tickets_.pop_front();

@@ -1,5 +1,6 @@
-// How a caller learns whether a task is on its host: it asks, by a call over the channel that proves
-// who it is, and gets a ticket, with which its connection to the task's unix socket is known for it.
+// How a caller learns whether a task is on its host: it asks, by a call over the channel that
+// proves who it is, and gets a ticket, with which its connection to the task's unix socket is known
+// for it.
 #pragma once
 
 #include <chrono>

@@ -264,7 +264,8 @@ TEST_F(HostChannelTest, WithoutATicketNobodyGetsIn) {
 }
 
 TEST_F(HostChannelTest, ATicketCountsOnce) {
-  const HandshakeAnswer offer = decode_handshake(server_.channel()->call(kHandshake, handshake(), {.timeout = seconds(20)}));
+  const HandshakeAnswer offer =
+      decode_handshake(server_.channel()->call(kHandshake, handshake(), {.timeout = seconds(20)}));
   ASSERT_EQ(offer.name, host_.socket_name());
   const std::string hello = control_piece(PieceKind::kHello, 0, offer.ticket);
   const UniqueFd first = connected_to(offer.name);
@@ -284,7 +285,8 @@ TEST_F(HostChannelTest, ATicketCountsOnce) {
 TEST(HostChannel, TasksOfOneProcessAndOtherHostsGoTheLongWay) {
   TestServer server;
   HostServer host(server.dispatcher, {.settings = quick_settings()});
-  const HandshakeAnswer offer = decode_handshake(server.channel()->call(kHandshake, handshake(), {.timeout = seconds(20)}));
+  const HandshakeAnswer offer =
+      decode_handshake(server.channel()->call(kHandshake, handshake(), {.timeout = seconds(20)}));
   EXPECT_EQ(offer.name, "");
   EXPECT_EQ(offer.ticket, "");
 }
@@ -381,8 +383,8 @@ std::shared_ptr<CallerConnection> connection_over(int socket, const TransportSet
                                   .settings = settings});
 }
 
-// How the first call of a connection to nobody ends. A busy machine may let the limit pass before the call begins: then
-// another connection is made.
+// How the first call of a connection to nobody ends. A busy machine may let the limit pass before
+// the call begins: then another connection is made.
 ErrorRecord end_of_call(const TransportSettings& settings) {
   Message request{"", {pattern(size_t{8} << 20)}};  // more than the socket takes
   for (int attempt = 0; attempt < 20; ++attempt) {

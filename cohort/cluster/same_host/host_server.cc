@@ -67,7 +67,8 @@ void HostServer::take(UniqueFd connection) {
   }
   connections_.push_back(ServerConnection::start(
       std::move(connection), dispatcher_,
-      {.admit = [handshakes = handshakes_](const std::string& ticket) { return handshakes->admit(ticket); },
+      {.admit = [handshakes =
+                     handshakes_](const std::string& ticket) { return handshakes->admit(ticket); },
        .handshake_timeout = options_.settings.handshake_timeout,
        .stall_timeout = longest_silence(options_.settings)}));
 }

@@ -21,8 +21,8 @@ struct HostServerOptions {
   size_t most_connections = 256;  // each has a thread; more tasks than that call over gRPC
 };
 
-// Callers get in by a ticket of the "same_host" service, which it adds to the dispatcher, and only those
-// of the same user. Thread safety: any thread.
+// Callers get in by a ticket of the "same_host" service, which it adds to the dispatcher, and only
+// those of the same user. Thread safety: any thread.
 class HostServer {
  public:
   // `dispatcher` must live longer. Errors: ResourceExhausted.

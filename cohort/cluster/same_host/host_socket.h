@@ -1,5 +1,5 @@
-// One end of a connection between tasks of one host: sends messages from any thread, and receives on a
-// thread of its own, or on one that waits for an answer.
+// One end of a connection between tasks of one host: sends messages from any thread, and receives
+// on a thread of its own, or on one that waits for an answer.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,8 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   struct Events {
     // A piece that is no part of a message.
     std::function<void(const PieceHead& head, std::string_view bytes)> on_control;
-    // The next bytes of a piece of a message, as they come; whether they are the last of the message.
+    // The next bytes of a piece of a message, as they come; whether they are the last of the
+    // message.
     std::function<void(uint64_t call, std::string_view bytes, bool is_last)> on_bytes;
     // The memory into which the next of many bytes can be received directly; empty: they must be
     // given to on_bytes. on_filled then says how many were received there, as on_bytes does.
@@ -45,7 +46,8 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
     std::function<bool()> awaits_rest;
     // The connection has ended, by the other end, an error, or end(); nothing comes afterwards.
     std::function<void(const std::string& why)> on_end;
-    // Whether the other end is likely to send at once: then the socket's thread looks before it sleeps.
+    // Whether the other end is likely to send at once: then the socket's thread looks before it
+    // sleeps.
     std::function<bool()> expects_more;
   };
 

@@ -5,8 +5,9 @@
 //   3 bytes   0
 //   8 bytes   number of the call, little endian
 //
-// A caller begins with a hello; each of its calls is a request, then the bytes of its message (frame.h)
-// in one or more pieces, of which the last says so. The answer is a message's pieces alone.
+// A caller begins with a hello; each of its calls is a request, then the bytes of its message
+// (frame.h) in one or more pieces, of which the last says so. The answer is a message's pieces
+// alone.
 #pragma once
 
 #include <sys/uio.h>

@@ -1,5 +1,5 @@
-// How long a thread looks for bytes of another task of this host before it sleeps. Waking a thread that
-// sleeps takes longer than most answers do.
+// How long a thread looks for bytes of another task of this host before it sleeps. Waking a thread
+// that sleeps takes longer than most answers do.
 #pragma once
 
 #include <atomic>

@@ -135,7 +135,8 @@ void ServerConnection::on_tick() {
   end_late_requests();
 }
 
-// A caller gives its calls up itself; this is for one that does not, and for the memory of its requests.
+// A caller gives its calls up itself; this is for one that does not, and for the memory of its
+// requests.
 void ServerConnection::end_late_requests() {
   const auto now = steady_clock::now();
   std::vector<std::shared_ptr<Session>> late;

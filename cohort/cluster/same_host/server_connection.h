@@ -12,8 +12,8 @@
 #include <unordered_map>
 
 #include "cohort/cluster/rpc/dispatcher.h"
-#include "cohort/cluster/same_host/host_socket.h"
 #include "cohort/cluster/same_host/handshake.h"
+#include "cohort/cluster/same_host/host_socket.h"
 
 namespace cohort::internal::rpc {
 

@@ -11,8 +11,8 @@ struct CertificateFacts {
 };
 
 // Reads all three as PEM. `name` stands for the certificate in messages.
-// Errors: FailedPrecondition (not PEM; no URI or several; not yet or no longer valid; of another key;
-// not signed by an authority of `ca`).
+// Errors: FailedPrecondition (not PEM; no URI or several; not yet or no longer valid; of another
+// key; not signed by an authority of `ca`).
 CertificateFacts check_certificate(const std::string& certificate, const std::string& key,
                                    const std::string& ca, const std::string& name);
 

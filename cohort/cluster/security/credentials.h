@@ -14,9 +14,9 @@ namespace cohort::distribute {
 
 // One of three ways; with none, a server listens on loopback only.
 struct Credentials {
-  // Mutual TLS: the certificate names the task (URI cohort://<cluster>/<job>/<index>), and `ca_file`
-  // holds the authority that must have signed every peer's. The files are read again when they
-  // change, so that certificates can be renewed while a task runs.
+  // Mutual TLS: the certificate names the task (URI cohort://<cluster>/<job>/<index>), and
+  // `ca_file` holds the authority that must have signed every peer's. The files are read again when
+  // they change, so that certificates can be renewed while a task runs.
   std::string certificate_file = "";
   std::string key_file = "";  // no rights for others
   std::string ca_file = "";
@@ -27,8 +27,8 @@ struct Credentials {
   // does as well.
   std::string directory = "";
 
-  // A secret of 64 hexadecimal digits in a file of mode 0600. It proves that a caller belongs to the
-  // cluster, not which task it is, and anybody who sees it can use it: loopback only.
+  // A secret of 64 hexadecimal digits in a file of mode 0600. It proves that a caller belongs to
+  // the cluster, not which task it is, and anybody who sees it can use it: loopback only.
   std::string token_file = "";
 
   // True: callers and servers need not prove who they are, even on addresses that others can reach.

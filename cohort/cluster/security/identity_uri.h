@@ -15,8 +15,8 @@ struct ClusterIdentity {
   bool operator==(const ClusterIdentity&) const = default;
 };
 
-// Whether `name` can be a cluster's or a job's in such a name: letters, digits, '_', '-' and '.', at
-// most 64.
+// Whether `name` can be a cluster's or a job's in such a name: letters, digits, '_', '-' and '.',
+// at most 64.
 bool is_identity_name(std::string_view name);
 
 std::string identity_uri(const ClusterIdentity& identity);

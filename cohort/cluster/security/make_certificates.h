@@ -20,7 +20,8 @@ struct CertificateRequest {
   std::vector<TaskId> tasks = {};
   // Whether a person who may look at the cluster gets a certificate, too: operator-0.
   bool with_operator = true;
-  // Made if it is not there. One that is there must be this user's, and nobody else may write to it.
+  // Made if it is not there. One that is there must be this user's, and nobody else may write to
+  // it.
   std::string directory;
   // How long they are valid. Make them again before: an authority that is in `directory` is used
   // again, so that tasks which run go on.
@@ -52,7 +53,8 @@ struct CertificateTexts {
   std::vector<Task> tasks;  // those that were asked for, in order
 };
 
-// Makes certificates for one run, by an authority whose key is kept nowhere. They are valid for 30 days.
+// Makes certificates for one run, by an authority whose key is kept nowhere. They are valid for 30
+// days.
 // Errors: InvalidArgument, as make_certificates.
 CertificateTexts make_certificate_texts(const std::string& cluster,
                                         const std::vector<TaskId>& tasks);

@@ -16,9 +16,9 @@ using HostRanks = std::vector<std::vector<int>>;
 
 using MakeCommunicator = std::function<std::shared_ptr<Communicator>(const GroupMember&)>;
 
-// Values are added host by host, those of a host in the order of ranks: (r0 + r1) + (r2 + r3), short
-// floats in float32. All tasks get the same bits; they are those of a group without hosts where each
-// host has one task, and otherwise agree with them up to rounding.
+// Values are added host by host, those of a host in the order of ranks: (r0 + r1) + (r2 + r3),
+// short floats in float32. All tasks get the same bits; they are those of a group without hosts
+// where each host has one task, and otherwise agree with them up to rounding.
 //
 // COLLECTIVE over the tasks of `member`: `within` makes the communicator of the tasks of one host,
 // `between` that of the leaders.

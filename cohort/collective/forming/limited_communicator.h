@@ -8,8 +8,8 @@
 
 namespace cohort::collective {
 
-// A call waits as long as it says itself, and no longer than `most`, unless the program has said how long
-// this one waits (call_timeout.h).
+// A call waits as long as it says itself, and no longer than `most`, unless the program has said
+// how long this one waits (call_timeout.h).
 std::shared_ptr<Communicator> limited(std::shared_ptr<Communicator> communicator,
                                       std::chrono::nanoseconds most);
 

@@ -1,5 +1,5 @@
-// With one GPU there is one rank: NCCL refuses two on one device. The suite of testing_conformance.h asks
-// for more; it passes CPU memory, which is the host communicator's.
+// With one GPU there is one rank: NCCL refuses two on one device. The suite of
+// testing_conformance.h asks for more; it passes CPU memory, which is the host communicator's.
 #include "cohort/collective/nccl/nccl_communicator.h"
 
 #include <ATen/ops/arange.h>

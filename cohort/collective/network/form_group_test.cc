@@ -147,7 +147,8 @@ void PrintTo(const Break& where, std::ostream* out) { *out << where.name; }
 
 class FormGroupBreaks : public ::testing::TestWithParam<Break> {
  protected:
-  // All tasks begin to form a group that has long to do so. `at_break` is called where the test says.
+  // All tasks begin to form a group that has long to do so. `at_break` is called where the test
+  // says.
   void start(
       const std::function<void()>& at_break, const std::function<void()>& check = [] {}) {
     const Break& where = GetParam();

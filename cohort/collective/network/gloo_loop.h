@@ -39,7 +39,8 @@ class GlooLoop final : gloo::transport::tcp::Handler {
   // Called on Gloo's thread, with what Gloo says, if a send or receive cannot be started.
   using Failed = std::function<void(int rank, const std::string& how)>;
   using Clock = std::chrono::steady_clock;
-  // Called on Gloo's thread when the time of call_at has come. Returns when it is to be called next.
+  // Called on Gloo's thread when the time of call_at has come. Returns when it is to be called
+  // next.
   using Due = std::function<Clock::time_point()>;
   static constexpr Clock::time_point kNever = Clock::time_point::max();
 

@@ -129,8 +129,9 @@ class GlooTransport final : public Transport {
     return -1;
   }
 
-  // Closes Gloo's connections, also where the group has ended already: whoever ends it on another thread
-  // wakes first, and closes then. Who returns from here may free what Gloo would have written to.
+  // Closes Gloo's connections, also where the group has ended already: whoever ends it on another
+  // thread wakes first, and closes then. Who returns from here may free what Gloo would have
+  // written to.
   void fail(const std::exception_ptr& error) noexcept override {
     control_->fail(error);
     close();
@@ -243,8 +244,8 @@ class GlooTransport final : public Transport {
     if (broken.rank >= 0) throw_broken(broken.rank, broken.how);
   }
 
-  // For a locked ended_mutex_. The timer stays where it comes earlier: most waits end long before it, and the next
-  // one's deadline is later.
+  // For a locked ended_mutex_. The timer stays where it comes earlier: most waits end long before
+  // it, and the next one's deadline is later.
   void be_called_by(Deadline deadline) {
     if (called_at_ <= deadline) return;
     called_at_ = deadline;

@@ -18,8 +18,8 @@ bool gloo_is_built();
 // and why a group ends.
 // A stranger that connects while the group forms spoils that attempt; the tasks try again, three
 // times in all.
-// Errors: Unavailable (no attempt succeeded, a task was lost), DeadlineExceeded, those of the store,
-// FailedPrecondition (gloo_is_built is false).
+// Errors: Unavailable (no attempt succeeded, a task was lost), DeadlineExceeded, those of the
+// store, FailedPrecondition (gloo_is_built is false).
 std::unique_ptr<Transport> make_gloo_transport(const GroupMember& member, const std::string& host,
                                                std::unique_ptr<Transport> control);
 

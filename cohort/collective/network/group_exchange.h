@@ -10,8 +10,8 @@
 namespace cohort::collective {
 
 // The values that the tasks bring under this name, in the order of ranks. COLLECTIVE.
-// Errors: DeadlineExceeded (names the tasks that have not come), those of GroupMember::check and of the
-// store.
+// Errors: DeadlineExceeded (names the tasks that have not come), those of GroupMember::check and of
+// the store.
 std::vector<std::string> exchange_values(const GroupMember& member, std::string_view what,
                                          const std::string& mine);
 

@@ -54,8 +54,8 @@ GroupMember member_in(Server& server) {
 
 // ---- What the tasks run.
 
-// Adds up values with the others until that fails, and says when and why. Of the argument "idle" the
-// last task makes no calls, so that the others wait for it.
+// Adds up values with the others until that fails, and says when and why. Of the argument "idle"
+// the last task makes no calls, so that the others wait for it.
 std::string add_up(const Arguments& arguments) {
   Server server(distribute::cluster_resolver::TFConfigClusterResolver(),
                 detection::test_settings(kPatience));
@@ -205,8 +205,8 @@ TEST(NetworkProcesses, AllBackendsGiveTheSameBits) {
   EXPECT_EQ(over_gloo, in_memory);
 }
 
-// Which is why it takes a network that is declared trusted. Where the attempt to connect ends before
-// Gloo reads the frame, the next one succeeds and nothing happens.
+// Which is why it takes a network that is declared trusted. Where the attempt to connect ends
+// before Gloo reads the frame, the next one succeeds and nothing happens.
 TEST(NetworkProcesses, AStrangersFrameEndsATaskWhichIsNamed) {
   constexpr int kTries = 5;
   for (int i = 0; i < kTries; ++i) {

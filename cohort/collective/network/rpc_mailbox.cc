@@ -81,8 +81,8 @@ void RpcMailbox::watch(const RpcEnvelope& envelope, std::unique_ptr<rpc::Call> c
     const std::lock_guard lock(mutex_);
     admit(envelope, call->caller());
   }
-  // Nothing is done when it is cancelled: this task's own watch at the sender tells whether that is lost
-  // or has left, and a task that leaves breaks its connections in either order.
+  // Nothing is done when it is cancelled: this task's own watch at the sender tells whether that is
+  // lost or has left, and a task that leaves breaks its connections in either order.
   {
     const std::lock_guard lock(mutex_);
     if (error_) std::rethrow_exception(error_);

@@ -45,9 +45,9 @@ class RpcMailbox : public std::enable_shared_from_this<RpcMailbox> {
   // A task wants to hear of the end of this one. Errors: those of put.
   void watch(const RpcEnvelope& envelope, std::unique_ptr<internal::rpc::Call> call);
 
-  // The next message of `from`, once it is there; nothing at the deadline, or when `meanwhile`, asked
-  // whenever something has changed, is true. Errors: what has ended the group, Unavailable (`from`
-  // has left).
+  // The next message of `from`, once it is there; nothing at the deadline, or when `meanwhile`,
+  // asked whenever something has changed, is true. Errors: what has ended the group, Unavailable
+  // (`from` has left).
   std::optional<internal::rpc::Bytes> take(int from, Clock::time_point deadline,
                                            FunctionRef<bool()> meanwhile);
   // Whether it is there.

@@ -42,8 +42,8 @@ class RpcService final : public internal::rpc::Service {
 
  private:
   using Key = std::pair<std::string, int64_t>;  // group, generation
-  // A group that this task is no longer in: a caller may learn why. Calls on their way overtake each
-  // other.
+  // A group that this task is no longer in: a caller may learn why. Calls on their way overtake
+  // each other.
   struct Ended {
     Key key;
     uint64_t session = 0;

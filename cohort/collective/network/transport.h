@@ -21,8 +21,8 @@ namespace cohort::collective {
 // The size of the largest message.
 inline constexpr size_t kMaxMessageBytes = size_t{2} << 20;
 
-// Errors of every call but memory, is_late, fail and on_end: what has ended the group (see fail), Unavailable (a task
-// was lost).
+// Errors of every call but memory, is_late, fail and on_end: what has ended the group (see fail),
+// Unavailable (a task was lost).
 // Thread safety: one call at a time; memory, fail and on_end from any thread, also during a call.
 class Transport {
  public:
@@ -39,9 +39,9 @@ class Transport {
   // Says what `from` sends next, after all that was expected before, and where it goes: to `into`,
   // or, where that is null, to memory of the transport.
   virtual void expect(int from, void* into, size_t bytes) = 0;
-  // Waits for the first of what is expected from `from`. Returns where it is (memory of the transport
-  // is valid until the next receive from this task, or finish), or null if it has not come by
-  // `deadline`. Errors: also FailedPrecondition (a message of another size).
+  // Waits for the first of what is expected from `from`. Returns where it is (memory of the
+  // transport is valid until the next receive from this task, or finish), or null if it has not
+  // come by `deadline`. Errors: also FailedPrecondition (a message of another size).
   virtual const void* receive(int from, Deadline deadline) = 0;
   // Whether the first of what is expected from `from` has not come yet, as far as is known.
   virtual bool is_late(int from) = 0;
@@ -49,8 +49,8 @@ class Transport {
   // sent to it by `deadline`, or -1.
   virtual int finish(Deadline deadline) = 0;
 
-  // Ends the group: waits, here and in all other tasks, and all later calls fail with `error`, that of
-  // the first call. After each call no other thread writes to where messages were expected.
+  // Ends the group: waits, here and in all other tasks, and all later calls fail with `error`, that
+  // of the first call. After each call no other thread writes to where messages were expected.
   virtual void fail(const std::exception_ptr& error) noexcept = 0;
   // Errors: what has ended the group.
   virtual void check() = 0;

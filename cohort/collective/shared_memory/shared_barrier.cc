@@ -42,7 +42,7 @@ Waiting::Waiting(std::string_view for_call, std::chrono::nanoseconds for_time)
 }
 
 SharedBarrier::SharedBarrier(Memory memory, const GroupMember& member, Lifelines lifelines,
-                           TaskName task_name)
+                             TaskName task_name)
     : control_(*memory.control),
       slots_(memory.slots),
       rank_(member.rank),

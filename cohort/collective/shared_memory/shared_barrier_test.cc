@@ -31,7 +31,7 @@ struct PinnedPair {
         const GroupMember member{.rank = static_cast<int>(rank),
                                  .tasks = {{"worker", 0}, {"worker", 1}}};
         SharedBarrier point({&control, slots.data()}, member, Lifelines(),
-                           [](int of_rank) { return std::to_string(of_rank); });
+                            [](int of_rank) { return std::to_string(of_rank); });
         const Waiting waiting("test", std::chrono::seconds(20));
         for (int i = 0; i < barriers; ++i) point.meet(waiting);
         polling[rank] = point.polling_time();

@@ -20,8 +20,8 @@ using internal::str;
 using shared_memory::Call;
 using shared_memory::Connection;
 using shared_memory::kPieceBytes;
-using shared_memory::SharedBarrier;
 using shared_memory::Operation;
+using shared_memory::SharedBarrier;
 using shared_memory::TaskSlot;
 using shared_memory::Waiting;
 

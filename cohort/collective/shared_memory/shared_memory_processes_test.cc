@@ -1,4 +1,5 @@
-// The shared memory of real processes: one of them is killed, stops or leaves while the others wait.
+// The shared memory of real processes: one of them is killed, stops or leaves while the others
+// wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -53,7 +53,8 @@ void WaitingRoom::wait_for_all() {
   std::vector<pollfd> waiting;
   while (!missing().empty() && !wait.is_over()) {
     waiting.assign(1, {listener_.get(), POLLIN, 0});
-    for (const UnidentifiedPeer& peer : unidentified_) waiting.push_back({peer.fd.get(), POLLIN, 0});
+    for (const UnidentifiedPeer& peer : unidentified_)
+      waiting.push_back({peer.fd.get(), POLLIN, 0});
     for (const UniqueFd& fd : tasks_) waiting.push_back({fd.get(), 0, 0});
     if (::poll(waiting.data(), waiting.size(), poll_milliseconds(wait)) <= 0) continue;
     forget_the_gone();

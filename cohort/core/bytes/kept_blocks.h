@@ -1,5 +1,5 @@
-// Memory of small objects that are made and destroyed in every step: a thread keeps the blocks that it frees for
-// the next objects of their size.
+// Memory of small objects that are made and destroyed in every step: a thread keeps the blocks that
+// it frees for the next objects of their size.
 //
 //   struct Node {
 //     static void* operator new(size_t bytes) { return take_block(bytes); }

@@ -47,10 +47,18 @@ bool WireReader::next() {
   field_ = static_cast<uint32_t>(tag >> 3);
   type_ = static_cast<Type>(tag & 7);
   switch (type_) {
-    case Type::kVarint: number_ = take_number(left_); return true;
-    case Type::kFixed64: number_ = little_endian(take(left_, 8)); return true;
-    case Type::kBytes: bytes_ = take(left_, take_number(left_)); return true;
-    case Type::kFixed32: number_ = little_endian(take(left_, 4)); return true;
+    case Type::kVarint:
+      number_ = take_number(left_);
+      return true;
+    case Type::kFixed64:
+      number_ = little_endian(take(left_, 8));
+      return true;
+    case Type::kBytes:
+      bytes_ = take(left_, take_number(left_));
+      return true;
+    case Type::kFixed32:
+      number_ = little_endian(take(left_, 4));
+      return true;
   }
   fail(cohort::internal::str("field ", field_, " is of the unknown wire type ", tag & 7));
 }

@@ -22,13 +22,13 @@
 
 namespace cohort::internal {
 
-// Errors of all calls here, by errno; the text names the call, the path and the errno:
-// NotFound (ENOENT, ENOTDIR), AlreadyExists (EEXIST), PermissionDenied (EACCES, EPERM, EROFS,
-// ELOOP), ResourceExhausted (ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE, ENFILE, ENOLCK), InvalidArgument
+// Errors of all calls here, by errno; the text names the call, the path and the errno: NotFound
+// (ENOENT, ENOTDIR), AlreadyExists (EEXIST), PermissionDenied (EACCES, EPERM, EROFS, ELOOP),
+// ResourceExhausted (ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE, ENFILE, ENOLCK), InvalidArgument
 // (ENAMETOOLONG, EISDIR, EINVAL, EXDEV), FailedPrecondition (EBUSY, ETXTBSY, ENOTEMPTY),
-// Unimplemented (ENOSYS, EOPNOTSUPP, ENOTSUPP), DataLoss (EIO and what else the device reports). EINTR
-// is retried, short reads and writes are continued; a write beyond RLIMIT_FSIZE is EFBIG and ends
-// nothing. No call waits for anything but the device; file_deadline.h limits how long.
+// Unimplemented (ENOSYS, EOPNOTSUPP, ENOTSUPP), DataLoss (EIO and what else the device reports).
+// EINTR is retried, short reads and writes are continued; a write beyond RLIMIT_FSIZE is EFBIG and
+// ends nothing. No call waits for anything but the device; file_deadline.h limits how long.
 
 // If a call of a file fails, the file is lost: it is to be given up.
 // Thread safety: none.

@@ -1,7 +1,7 @@
 // A program may be started without some of the descriptors 0 to 2. The next file or socket that
 // anybody opens would get the number, and what is printed would go there. So the free ones are
-// taken when this code is loaded: /dev/null is open there, to be read where programs write and to be
-// written where they read. Whoever uses one gets the error of a closed descriptor, EBADF.
+// taken when this code is loaded: /dev/null is open there, to be read where programs write and to
+// be written where they read. Whoever uses one gets the error of a closed descriptor, EBADF.
 #include <fcntl.h>
 #include <unistd.h>
 

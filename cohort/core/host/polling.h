@@ -76,8 +76,8 @@ class Polling {
 
   CoreContention& contention_;
   const Yield yield_;
-  // Threads that poll here at the same time may overwrite each other's counts; only the time that a wait
-  // takes depends on them.
+  // Threads that poll here at the same time may overwrite each other's counts; only the time that a
+  // wait takes depends on them.
   std::atomic<int> in_vain_{0};
   std::atomic<int> left_out_{0};
 };

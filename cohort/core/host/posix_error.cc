@@ -90,8 +90,8 @@ void throw_errno(int error_number, std::string_view action) {
     name = "ENOTSUPP";
   }
   const std::string text =
-      str(action, " failed: ", words, " (",
-          name != nullptr ? name : decimal_digits(error_number), ")", advice(error_number));
+      str(action, " failed: ", words, " (", name != nullptr ? name : decimal_digits(error_number),
+          ")", advice(error_number));
   switch (errno_code(error_number)) {
     case Code::kNotFound:
       throw NotFoundError(text);

@@ -40,8 +40,8 @@ ThreadRecord* tracing_record();
 void add_part(ThreadRecord& record, const std::string& name,
               std::chrono::steady_clock::time_point begin);
 
-// The calling thread works on a part of that name for its lifetime, within whatever phase it is in. A
-// trace shows it; otherwise it costs one load. name: outlives it.
+// The calling thread works on a part of that name for its lifetime, within whatever phase it is in.
+// A trace shows it; otherwise it costs one load. name: outlives it.
 class ScopedPart {
  public:
   explicit ScopedPart(const std::string& name)

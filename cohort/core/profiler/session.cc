@@ -97,8 +97,8 @@ void count_step() {
 
 std::optional<uint64_t> begin_session(const profiler::ProfilerOptions& options, SessionKind kind) {
   const std::lock_guard lock(session_mutex);
-  const bool gives_way = session && session->kind == SessionKind::kBackground &&
-                         kind == SessionKind::kProgram;
+  const bool gives_way =
+      session && session->kind == SessionKind::kBackground && kind == SessionKind::kProgram;
   if (session && !gives_way) return std::nullopt;
   session.emplace();
   session->options = options;

@@ -43,8 +43,8 @@ class Task {
   const int index_;
 };
 
-// Throws FailedPrecondition: `what` ("variable 'w'") belongs to `owner`, and the calling thread acts
-// for another task.
+// Throws FailedPrecondition: `what` ("variable 'w'") belongs to `owner`, and the calling thread
+// acts for another task.
 [[noreturn]] void throw_of_other_task(const std::string& what, const Task& owner);
 
 // For its lifetime the calling thread acts for `task`.

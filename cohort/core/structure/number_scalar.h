@@ -1,5 +1,5 @@
-// C++ numbers of every type as libtorch's scalars, which can be made of some types only: not of size_t,
-// for one.
+// C++ numbers of every type as libtorch's scalars, which can be made of some types only: not of
+// size_t, for one.
 #pragma once
 
 #include <concepts>

@@ -72,8 +72,8 @@ class COHORT_API RaggedTensor {
 // <RaggedTensor [[0, 1, 2], [], [3, 4]]>
 COHORT_API std::ostream& operator<<(std::ostream& out, const RaggedTensor& tensor);
 
-// A sparse tensor as a member of a structure: a dict of one ({'$coo'}), whose tensor() is libtorch's
-// COO tensor. Datasets make it of COO tensors that they are given.
+// A sparse tensor as a member of a structure: a dict of one ({'$coo'}), whose tensor() is
+// libtorch's COO tensor. Datasets make it of COO tensors that they are given.
 // Errors: InvalidArgument (another layout).
 COHORT_API Structure sparse_structure(const Tensor& coo);
 

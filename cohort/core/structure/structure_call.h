@@ -6,13 +6,13 @@
 //       {.function = "the step function", .input = "the batch"});
 //   Structure result = scale(tuple(x, 2));
 //
-// A function takes the structure itself (a dict always so), or a leaf's value, or as many parameters
-// as a tuple has members. A parameter is a Structure, Tensor, StringTensor, a number (of exactly
-// the dtype or one that holds all of its values), std::string_view or std::string, a std::tuple,
-// pair or plain struct of such, or what a structure or its tensor converts to. A function of one
-// leaf also takes a tuple of one member. A function may ask for a context first, where the caller
-// has one: a ReplicaContext&, say. `auto` as the only parameter is the structure as it is; several
-// are the members, which are tensors.
+// A function takes the structure itself (a dict always so), or a leaf's value, or as many
+// parameters as a tuple has members. A parameter is a Structure, Tensor, StringTensor, a number (of
+// exactly the dtype or one that holds all of its values), std::string_view or std::string, a
+// std::tuple, pair or plain struct of such, or what a structure or its tensor converts to. A
+// function of one leaf also takes a tuple of one member. A function may ask for a context first,
+// where the caller has one: a ReplicaContext&, say. `auto` as the only parameter is the structure
+// as it is; several are the members, which are tensors.
 #pragma once
 
 #include <cstddef>

@@ -22,8 +22,8 @@ class WaitPoint {
   using Clock = std::chrono::steady_clock;
   static constexpr Clock::time_point kForever = Clock::time_point::max();
 
-  // Polls for up to `spin` (host/polling.h), then sleeps, until predicate() or the deadline; returns
-  // predicate().
+  // Polls for up to `spin` (host/polling.h), then sleeps, until predicate() or the deadline;
+  // returns predicate().
   template <class Predicate>
   bool wait(Predicate predicate, std::chrono::nanoseconds spin, Clock::time_point deadline) {
     if (polling_.poll(predicate, spin)) return true;

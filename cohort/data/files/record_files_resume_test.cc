@@ -1,4 +1,5 @@
-// Reading record files goes on where it stopped: at a state, and after a device that did not answer.
+// Reading record files goes on where it stopped: at a state, and after a device that did not
+// answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

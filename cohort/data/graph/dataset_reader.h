@@ -22,8 +22,8 @@ namespace cohort::internal {
 // missed deadline the next call restores the mark, skips that many elements, and continues. After
 // any other interruption the pass has ended.
 //
-// Thread safety: none; a second thread in a call gets a FailedPrecondition. So does a child of fork,
-// to which neither the threads nor the positions in files belong.
+// Thread safety: none; a second thread in a call gets a FailedPrecondition. So does a child of
+// fork, to which neither the threads nor the positions in files belong.
 class DatasetReader {
  public:
   DatasetReader(DataNodePtr root, const IteratorContext& context);

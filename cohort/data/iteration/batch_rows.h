@@ -10,7 +10,8 @@
 
 namespace cohort::internal {
 
-// Calls visit(path, rows) for each leaf and each composite (core/composite.h); nullopt: it has none.
+// Calls visit(path, rows) for each leaf and each composite (core/composite.h); nullopt: it has
+// none.
 void for_each_rows(const Structure& batch,
                    FunctionRef<void(const std::string& path, std::optional<int64_t> rows)> visit);
 

@@ -57,8 +57,8 @@ RaggedTensor gather_ragged(const RaggedTensor& ragged, const Positions& rows) {
     lengths.push_back(length);
     for (int64_t k = 0; k < length; ++k) places.push_back(begin + k);
   }
-  return RaggedTensor::from_row_lengths(
-      gather_leaf(ragged.flat_values(), Positions::list(places)), lengths);
+  return RaggedTensor::from_row_lengths(gather_leaf(ragged.flat_values(), Positions::list(places)),
+                                        lengths);
 }
 
 Structure stack_rows(const std::vector<Structure>& rows) {

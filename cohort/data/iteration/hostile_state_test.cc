@@ -1,5 +1,6 @@
-// States that nobody has saved: every number of a pipeline's state in turn is one that cannot be. What comes of it is
-// an error of Cohort's, or elements; under sanitizers, no sum that overflows and no memory that is not there.
+// States that nobody has saved: every number of a pipeline's state in turn is one that cannot be.
+// What comes of it is an error of Cohort's, or elements; under sanitizers, no sum that overflows
+// and no memory that is not there.
 #include <gtest/gtest.h>
 
 #include <cstdint>

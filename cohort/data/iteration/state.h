@@ -18,8 +18,8 @@
 
 namespace cohort::data {
 
-// A value type; copies share bytes and children, which never change. States may be nested as deeply as memory
-// allows: a loop makes long chains of stages (one concatenate a file).
+// A value type; copies share bytes and children, which never change. States may be nested as deeply
+// as memory allows: a loop makes long chains of stages (one concatenate a file).
 // Thread safety: as std::vector.
 class COHORT_API IteratorState {
  public:

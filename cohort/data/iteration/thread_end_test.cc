@@ -1,5 +1,5 @@
-// Functions on elements that end their thread, by pthread_exit: the reader gets a typed error, and the
-// elements after it.
+// Functions on elements that end their thread, by pthread_exit: the reader gets a typed error, and
+// the elements after it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

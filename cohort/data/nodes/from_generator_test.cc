@@ -1,10 +1,9 @@
-#include "cohort/data/generator.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
+#include "cohort/data/generator.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {

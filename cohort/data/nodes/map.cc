@@ -211,8 +211,8 @@ class MapNode final : public IndexableNode {
     return IndexableNode::make_iterator(context);
   }
   bool passes_file_sharding() const override { return true; }
-  // The function may change the number of rows. Out of one example it can make a batch, too, but that
-  // has a dimension more, or another form.
+  // The function may change the number of rows. Out of one example it can make a batch, too, but
+  // that has a dimension more, or another form.
   int64_t batch_size() const override {
     const bool examples = input().batch_size() == kSingleExamples &&
                           same_ranks(input().element_spec(), element_spec());

@@ -39,11 +39,12 @@ constexpr int64_t kSmallBytes = int64_t{1} << 20;
 constexpr size_t kMostTimes = 4;
 
 // A thread reads ahead into a bounded queue, and with each element takes down the state of the
-// input before it: where the reader stands is where the oldest element in the queue came from.
-// The thread starts with the first element asked for, so restoring and rewinding come before it.
-// With AUTOTUNE the queue gets longer as long as the reader finds it empty after it was full, and a
-// longer one does not hold too many bytes. With small_further or AUTOTUNE small elements fill it beyond its size,
-// and then the thread sleeps until half of them are taken: to wake it takes the reader longer than to read most.
+// input before it: where the reader stands is where the oldest element in the queue came from. The
+// thread starts with the first element asked for, so restoring and rewinding come before it. With
+// AUTOTUNE the queue gets longer as long as the reader finds it empty after it was full, and a
+// longer one does not hold too many bytes. With small_further or AUTOTUNE small elements fill it
+// beyond its size, and then the thread sleeps until half of them are taken: to wake it takes the
+// reader longer than to read most.
 class PrefetchIterator final : public DataIterator {
  public:
   PrefetchIterator(std::unique_ptr<DataIterator> input, int64_t buffer_size, bool small_further)
@@ -161,7 +162,8 @@ class PrefetchIterator final : public DataIterator {
       if (end) return;
     }
   }
-  // `after`: the input's state then; null if the thread ends, and with it what it knows of the input.
+  // `after`: the input's state then; null if the thread ends, and with it what it knows of the
+  // input.
   void add(Item item, StatePtr after) {
     {
       const std::lock_guard lock(mutex_);

@@ -1,3 +1,5 @@
+#include "cohort/data/nodes/prefetch.h"
+
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +12,6 @@
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/threads/testing_threads.h"
-#include "cohort/data/nodes/prefetch.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {

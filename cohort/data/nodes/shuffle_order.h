@@ -77,8 +77,8 @@ class ShuffleBuffer {
   // The state is that of an earlier checkpoint and the number of draws since; restoring draws again
   // that often, at most max(capacity, 65536) times, without reading elements.
   void save(IteratorState& state) const;
-  // The input has no more than `input_size` elements: memory is taken for no more positions, nor for more than the
-  // buffer holds. Errors: DataLoss; ResourceExhausted (no memory for the buffer).
+  // The input has no more than `input_size` elements: memory is taken for no more positions, nor
+  // for more than the buffer holds. Errors: DataLoss; ResourceExhausted (no memory for the buffer).
   void restore(const IteratorState& state, int64_t input_size);
 
  private:

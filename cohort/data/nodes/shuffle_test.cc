@@ -310,7 +310,8 @@ TEST(ShuffleOrder, RefusesImpossibleStates) {
   EXPECT_THROW(restore(0, 101, std::string("\0\x65\1\1\1\1", 6)), DataLossError);  // of 100
 }
 
-// The state of a shuffle that has read `next` elements and given none, of a buffer for all that there could be.
+// The state of a shuffle that has read `next` elements and given none, of a buffer for all that
+// there could be.
 IteratorState state_of_full_buffer(int64_t next) {
   IteratorState state;
   state.set_int("seed", 1);

@@ -23,7 +23,8 @@
 namespace cohort::internal {
 
 // Writes beside `path` and puts the whole file in its place at the end: until then `path` is what
-// it was. A writer that is killed leaves a file, which the next one in the directory removes on its host.
+// it was. A writer that is killed leaves a file, which the next one in the directory removes on its
+// host.
 // Thread safety: none.
 class BlobFileWriter {
  public:

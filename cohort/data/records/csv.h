@@ -22,8 +22,8 @@ struct CsvDialect {
 
 // Whole records, still with their quotation marks, without their ends. Positions count lines. A
 // field whose quotation mark is never closed makes the rest of the file one record, or an error
-// where that has more than RecordReaderOptions::max_record_bytes. A file that has no line, though it
-// should have a header, is an error.
+// where that has more than RecordReaderOptions::max_record_bytes. A file that has no line, though
+// it should have a header, is an error.
 std::shared_ptr<const Framing> make_csv_framing(const CsvDialect& dialect);
 
 // The fields of a record, without quotation marks. Reused from record to record.

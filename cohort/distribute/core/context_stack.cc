@@ -45,16 +45,16 @@ ContextFrame* top() {
   return last;
 }
 
-// Takes the innermost frame, that of a scope which is still open or was closed on another thread, off
-// the stack.
+// Takes the innermost frame, that of a scope which is still open or was closed on another thread,
+// off the stack.
 void leave_scope() {
   ContextFrame* const frame = std::exchange(last, last->parent);
   const End before = frame->end.exchange(End::kLeft, std::memory_order_acq_rel);
   if (before == End::kClosed) delete static_cast<ScopeFrame*>(frame);
 }
 
-// Takes the frame out of the calling thread's stack, wherever in it it is; false if it is in that of
-// another thread.
+// Takes the frame out of the calling thread's stack, wherever in it it is; false if it is in that
+// of another thread.
 bool remove_frame(ContextFrame* frame) {
   for (ContextFrame** place = &last; *place != nullptr; place = &(*place)->parent) {
     if (*place != frame) continue;

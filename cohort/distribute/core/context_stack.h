@@ -34,7 +34,8 @@ struct ContextFrame {
   std::atomic<End> end{End::kNone};
 };
 
-// The innermost frame of the calling thread with a strategy; nullptr outside of every scope and step.
+// The innermost frame of the calling thread with a strategy; nullptr outside of every scope and
+// step.
 const ContextFrame* current_frame();
 
 // Pushes a frame during its lifetime. Scopes that are still open above it at the end are left.
@@ -79,8 +80,8 @@ Replica& default_replica();
 // Errors: FailedPrecondition (inside a scope).
 void set_program_strategy(std::shared_ptr<StrategyCore> strategy);
 
-// Inside the function of StrategyExtended::update of this strategy: the component that assign acts on; else
-// -1.
+// Inside the function of StrategyExtended::update of this strategy: the component that assign acts
+// on; else -1.
 int updated_component(const StrategyCore& core);
 
 // Errors: FailedPrecondition (inside the scope of a strategy that is neither `core` nor the default

@@ -19,8 +19,8 @@ struct InputOptions {
   // create tensors there; false: it belongs to that device's host.
   bool experimental_place_dataset_on_device = false;
   // Batches prepared ahead for each replica, besides the one that experimental_distribute_dataset
-  // always prepares, and more where they are small; with 0 each batch is made when it is requested. Has
-  // no effect on dataset functions, whose datasets prefetch by themselves.
+  // always prepares, and more where they are small; with 0 each batch is made when it is requested.
+  // Has no effect on dataset functions, whose datasets prefetch by themselves.
   int experimental_per_replica_buffer_size = 1;
 };
 

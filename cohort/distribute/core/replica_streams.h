@@ -7,7 +7,8 @@ class SyncGroup;
 
 namespace cohort::internal {
 
-// To be called before a strategy is current anywhere. Thread safety: any thread, any number of times.
+// To be called before a strategy is current anywhere. Thread safety: any thread, any number of
+// times.
 void tell_generators_of_replicas();
 
 // The number by which random streams of the calling thread's task differ from those of other tasks:

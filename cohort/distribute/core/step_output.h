@@ -11,7 +11,8 @@ namespace cohort::internal {
 
 // Replica 0's lines are written at once. Those of the others are kept until flush(): between two
 // flushes, all lines of a replica follow all lines of the one before. Outside of a step, lines are
-// written at once: a replica that was given up prints to a stream that may be gone by the next step.
+// written at once: a replica that was given up prints to a stream that may be gone by the next
+// step.
 // Thread safety: any thread.
 class StepOutput {
  public:

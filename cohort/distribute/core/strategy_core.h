@@ -1,5 +1,6 @@
 // What a strategy is to the library, with one subclass per strategy. The rest of Cohort uses this
-// interface and never asks for a strategy's name; programs hold a `Strategy` (strategies/strategy.h).
+// interface and never asks for a strategy's name; programs hold a `Strategy`
+// (strategies/strategy.h).
 #pragma once
 
 #include <atomic>
@@ -111,7 +112,8 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) = 0;
 
   // These three combine the values of all replicas of the sync group; this task passes those of its
-  // own replicas, in order. `name` says what is combined; tasks that pass different ones get an error.
+  // own replicas, in order. `name` says what is combined; tasks that pass different ones get an
+  // error.
   // COLLECTIVE over the tasks of the group. Not from a replica.
   // Errors: those of a Communicator's calls.
   //
@@ -143,8 +145,8 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // Every task asks once for every step of an iterator, in the same order, whatever its own input
   // does. It asks early, usually before the previous step is run, so that a cluster can send the
   // status along with a reduction of that step. The returned function waits for the answer.
-  // Errors: FailedPrecondition (another task reads another step; names both), also of the answer; those of
-  // the group's calls.
+  // Errors: FailedPrecondition (another task reads another step; names both), also of the answer;
+  // those of the group's calls.
   virtual InputAnswer agree_on_input(const InputStatus& here, const InputPlace& place);
 
   // The tasks of the sync group as a group that saves and restores together; the same object at

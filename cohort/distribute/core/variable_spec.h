@@ -129,8 +129,8 @@ class VariableInitializer {
   std::shared_ptr<const internal::PendingValue> restored_;
 };
 
-// What is asked for where a variable is made. A creator (variables/variable_creator.h) may change any
-// of it before it calls the next one.
+// What is asked for where a variable is made. A creator (variables/variable_creator.h) may change
+// any of it before it calls the next one.
 struct COHORT_API VariableCreation {
   // Missing: that of the initial value, which is not made yet.
   std::optional<std::vector<int64_t>> shape = std::nullopt;

@@ -10,8 +10,8 @@
 
 namespace cohort::internal {
 
-// Reduces the gradients of all replicas with the object that the program gave, and hands the sums to
-// the exchange that updates. One thread reduces, while the others wait.
+// Reduces the gradients of all replicas with the object that the program gave, and hands the sums
+// to the exchange that updates. One thread reduces, while the others wait.
 class CrossDeviceExchange final : public GradientExchange {
  public:
   // `update`: of the same targets. `ops` outlives the exchange.

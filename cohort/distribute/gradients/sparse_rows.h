@@ -65,7 +65,8 @@ class SparseRowSum {
   int64_t num_rows() const;
   // Writes the ids that are left to `out`, each once and in order, and returns how many they are.
   int64_t write_ids(int64_t* out) const;
-  // Writes the sums of the rows that are left to `out`, one after another. `scratch`: as long as one.
+  // Writes the sums of the rows that are left to `out`, one after another. `scratch`: as long as
+  // one.
   void take_all(int64_t row_size, DType dtype, char* out, char* scratch);
   // Prefetches into the processor's cache what will be needed soon: the next rows, and their places
   // in `tables`, which have rows of `row_bytes` and are about to be written.

@@ -95,8 +95,8 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
 };
 
 TaskBuckets::TaskBuckets(const std::vector<Variable>& all, const std::vector<size_t>& variables,
-                     const ReplicaGradients& gradients, collective::SyncGroup& group,
-                     const TaskBucketsOptions& options)
+                         const ReplicaGradients& gradients, collective::SyncGroup& group,
+                         const TaskBucketsOptions& options)
     : gradients_(gradients), group_(group), place_of_(all.size()) {
   int64_t bytes = 0;
   for (auto it = variables.rbegin(); it != variables.rend(); ++it) {
@@ -123,7 +123,7 @@ void TaskBuckets::take_memory(const std::vector<Variable>& all, const TaskBucket
     bucket.elements = bucket.gradients + 2 * static_cast<int64_t>(bucket.variables.size());
     bucket.memory = group_.buffers().take(bucket.elements * item_size(bucket.dtype));
     bucket.name = str("gradients ", p + 1, " of ", buckets_.size(), ", beginning with '",
-                    all[bucket.variables.front()].name(), "'");
+                      all[bucket.variables.front()].name(), "'");
     bucket.signature = options.signature;
     for (const size_t variable : bucket.variables) {
       Place& place = place_of_[variable];
@@ -168,8 +168,9 @@ void TaskBuckets::add_up(Bucket& bucket) {
     const ScopedPhase phase(profiler::Phase::kReduce);
     for (size_t i = 0; i < bucket.variables.size(); ++i) {
       const Place& place = place_of_[bucket.variables[i]];
-      const GradientCount count = add_up_local(gradients_, bucket.variables[i], bucket.at(place.offset),
-                                               place.sum.numel(), bucket.dtype);
+      const GradientCount count =
+          add_up_local(gradients_, bucket.variables[i], bucket.at(place.offset), place.sum.numel(),
+                       bucket.dtype);
       fill(bucket.counts(i), 1, bucket.dtype, static_cast<double>(count.present));
       fill(bucket.counts(i) + item_size(bucket.dtype), 1, bucket.dtype,
            static_cast<double>(count.sparse));
@@ -206,7 +207,8 @@ GradientCount TaskBuckets::count(size_t variable) const {
   const Place& place = place_of_[variable];
   const Bucket& bucket = *buckets_[place.bucket];
   const char* const counts = bucket.counts(place.position);
-  return {number_at(counts, bucket.dtype), number_at(counts + item_size(bucket.dtype), bucket.dtype)};
+  return {number_at(counts, bucket.dtype),
+          number_at(counts + item_size(bucket.dtype), bucket.dtype)};
 }
 
 }  // namespace cohort::internal

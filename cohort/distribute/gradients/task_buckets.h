@@ -48,8 +48,8 @@ class TaskBuckets {
   // variables: those to pack, as indices into `all`, in rising order. `gradients` and `group` must
   // outlive it.
   TaskBuckets(const std::vector<distribute::Variable>& all, const std::vector<size_t>& variables,
-            const ReplicaGradients& gradients, collective::SyncGroup& group,
-            const TaskBucketsOptions& options);
+              const ReplicaGradients& gradients, collective::SyncGroup& group,
+              const TaskBucketsOptions& options);
   // Waits until no posted bucket is at work.
   ~TaskBuckets();
 

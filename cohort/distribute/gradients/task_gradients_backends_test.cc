@@ -14,8 +14,8 @@ namespace {
 
 class TaskGradientsOver : public ::testing::TestWithParam<collective::Backend> {};
 
-// Buckets large enough that a backend looks for the memory in which they lie, while the leader takes more
-// of it for the rows, of which each step has twice as many.
+// Buckets large enough that a backend looks for the memory in which they lie, while the leader
+// takes more of it for the rows, of which each step has twice as many.
 TEST_P(TaskGradientsOver, GiveTheSameBits) {
   constexpr int64_t kLarge = 60'000, kRows = 4000;
   GradientTraining training{

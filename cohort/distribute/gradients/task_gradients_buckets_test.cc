@@ -1,4 +1,5 @@
-// What of the gradients travels between tasks, and when: buckets during the backward pass, rows alone.
+// What of the gradients travels between tasks, and when: buckets during the backward pass, rows
+// alone.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/sparse_coo_tensor.h>
@@ -89,8 +90,8 @@ TEST(TaskGradientsBytes, OfAnEmbeddingOnlyTheRowsTravel) {
           constexpr int64_t kRows = 32 * (8 + 8 * sizeof(float)), kDense = 18 * sizeof(float);
           EXPECT_GE(watched.bytes, kRows + kDense);
           EXPECT_LE(watched.bytes, kRows + kDense + 256);  // and what the tasks agree on
-          // The dense gradient; the rows and how many they are. Over sockets each has its fingerprint
-          // sent before.
+          // The dense gradient; the rows and how many they are. Over sockets each has its
+          // fingerprint sent before.
           if (step > 0) {
             EXPECT_EQ(watched.calls(), 4u);
           }

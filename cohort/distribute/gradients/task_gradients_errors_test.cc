@@ -200,8 +200,8 @@ class Garbled final : public collective::ForwardingCommunicator {
   std::vector<char> message_;
 };
 
-// A message: for each variable how many gradients there are, how many of them sparse, how many rows; in
-// the next cache line the ids, then the values.
+// A message: for each variable how many gradients there are, how many of them sparse, how many
+// rows; in the next cache line the ids, then the values.
 constexpr size_t kCount = 2 * sizeof(int64_t), kSecondId = 64 + sizeof(int64_t);
 
 struct Garbling {

@@ -1,5 +1,5 @@
-// Distributes datasets: divides them between the input workers of all tasks, and their batches between
-// replicas. The calls behind those of Strategy.
+// Distributes datasets: divides them between the input workers of all tasks, and their batches
+// between replicas. The calls behind those of Strategy.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ distribute::DistributedDataset distribute_from_function(const std::shared_ptr<St
                                                         const distribute::DatasetFunction& fn,
                                                         const distribute::InputOptions& options);
 
-// The same, to workers of the caller. The program's counters and times of distributed datasets do not
-// know of these.
+// The same, to workers of the caller. The program's counters and times of distributed datasets do
+// not know of these.
 // Errors: as get_distributed_dataset.
 distribute::DistributedDataset distribute_to_workers(
     const std::shared_ptr<StrategyCore>& core, const data::Dataset& dataset,

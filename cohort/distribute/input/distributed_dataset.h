@@ -28,7 +28,8 @@ class StrategyCore;
 namespace cohort::distribute {
 
 // Made by Strategy::experimental_distribute_dataset, distribute_datasets_from_function and
-// get_distributed_dataset (strategies/get_distributed_dataset.h). Immutable; keeps the strategy alive.
+// get_distributed_dataset (strategies/get_distributed_dataset.h). Immutable; keeps the strategy
+// alive.
 // Thread safety: any thread.
 class COHORT_API DistributedDataset {
  public:

@@ -33,7 +33,8 @@ class BatchSequence;
 // step. If one replica has no data left while others have, it gets a batch without rows: dimension
 // 0 and unknown dimensions are 0, other dimensions and dtypes as in the spec. Exception: if all
 // shapes are known, there is one worker, and the dataset is finite, such an incomplete last step is
-// left out by all but get_next_as_optional. Movable, not copyable; a moved-from iterator can only be assigned to or destroyed.
+// left out by all but get_next_as_optional. Movable, not copyable; a moved-from iterator can only
+// be assigned to or destroyed.
 // Thread safety: none: next, has_next, state, restore and saving from one thread at a time, else
 // FailedPrecondition.
 // Not for use inside a step, nor in a child of fork (FailedPrecondition).
@@ -47,8 +48,8 @@ class COHORT_API DistributedIterator {
   // The next batch, one component per replica; nullopt when no worker has data.
   // Errors: those of the dataset, which take their step's data with them (the following call
   // returns the next step), except for a missed read deadline, which consumes nothing. The error of
-  // another process's input comes by its class and names the worker; for a missed read deadline it is
-  // Aborted. FailedPrecondition (called in a replica, or in the scope of another strategy).
+  // another process's input comes by its class and names the worker; for a missed read deadline it
+  // is Aborted. FailedPrecondition (called in a replica, or in the scope of another strategy).
   std::optional<PerReplica<Structure>> next();
   // Whether next() has a batch, or an error to report. May have to read that batch ahead, which is
   // then kept for next(), and in states.

@@ -140,8 +140,8 @@ TEST(DistributedIterator, ASecondThreadIsRefusedAndTheFirstIsNotDisturbed) {
   EXPECT_EQ(text(it.get_next()), "[4][5]");
 }
 
-// What `call` is refused with while the iterator is in a call: the function of the dataset stands for
-// a second thread.
+// What `call` is refused with while the iterator is in a call: the function of the dataset stands
+// for a second thread.
 std::string refused_inside(int workers, const std::function<void(DistributedIterator&)>& call) {
   const MirroredStrategy strategy = mirrored(2);
   std::string refusal;

@@ -49,8 +49,8 @@ struct Source {
   StructureSpec component_spec() const;
   // Whether a last step for which some replicas have no data is filled up with dummies.
   bool fills_up_last_step() const;
-  // The steps for which this task's pipelines have data, kInfiniteCardinality or kUnknownCardinality.
-  // fills_up: whether also for one that lacks some batches.
+  // The steps for which this task's pipelines have data, kInfiniteCardinality or
+  // kUnknownCardinality. fills_up: whether also for one that lacks some batches.
   int64_t own_steps(bool fills_up) const;
 };
 

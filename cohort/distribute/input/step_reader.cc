@@ -370,7 +370,8 @@ class StepReader::Position final : public train::Trackable {
     return state;
   }
 
-  // Errors: InvalidArgument (of another number of workers, or of tasks: its children are not this one's).
+  // Errors: InvalidArgument (of another number of workers, or of tasks: its children are not this
+  // one's).
   void check_workers(const IteratorState& state) const {
     const size_t here = reader_->iterators_.size();
     if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);

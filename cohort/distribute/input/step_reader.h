@@ -42,8 +42,8 @@ class StepReader {
   // what was read of the step is kept for the next call. COLLECTIVE if other processes read for the
   // same steps: either all get a step, or none does. In this case the following step is also read
   // before this one is returned; what results from that is reported by the next call.
-  // Errors: those of this process's input, and of another's, which names the worker; Aborted (that of
-  // another process was late).
+  // Errors: those of this process's input, and of another's, which names the worker; Aborted (that
+  // of another process was late).
   std::optional<Step> next(LastStep last = LastStep::kAsShapesSay);
   // Whether next() will return a step or throw. May have to read that step, which is then part of
   // state(). COLLECTIVE, as next.

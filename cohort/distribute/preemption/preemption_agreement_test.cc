@@ -1,4 +1,5 @@
-// Several tasks, of which one is told that its machine will be taken away: all save together, or learn why not.
+// Several tasks, of which one is told that its machine will be taken away: all save together, or
+// learn why not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,8 +27,8 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// One task of three is told; all save one checkpoint after the same call, to which every replica has
-// contributed, and exit.
+// One task of three is told; all save one checkpoint after the same call, to which every replica
+// has contributed, and exit.
 TEST_F(Preemption, AllTasksSaveTogetherAfterTheSameCall) {
   for (int told = 0; told < 3; ++told) {
     std::filesystem::remove_all(directory);
@@ -67,8 +68,8 @@ TEST_F(Preemption, AllTasksSaveTogetherAfterTheSameCall) {
   }
 }
 
-// A save_fn that saves as a group, in three tasks, of which one throws before it comes to that: all get its error, and
-// the next call saves.
+// A save_fn that saves as a group, in three tasks, of which one throws before it comes to that: all
+// get its error, and the next call saves.
 TEST_F(Preemption, ASaveFnThatThrowsInOneTaskEndsTheSaveInWhichTheOthersWaitForIt) {
   WorkerServers servers(3);
   std::vector<int64_t> calls(3);
@@ -171,7 +172,8 @@ TEST_F(Preemption, AHandlerThatEndsBeforeTheAgreedCallIsNamedToTheOthers) {
   EXPECT_FALSE(std::filesystem::exists(directory + "/0/checkpoint"));
 }
 
-// Two tasks, of which 0 is told that it has `grace`. Each save counts; as many of a task fail first as is said.
+// Two tasks, of which 0 is told that it has `grace`. Each save counts; as many of a task fail first
+// as is said.
 struct FailingSaves {
   FailingSaves(std::chrono::milliseconds grace, const std::string& directory,
                std::vector<int> failing)

@@ -1,5 +1,5 @@
-// Saves a program's progress when its machine is about to be taken away, in all tasks at the same call
-// of the training function, and ends the program so that its launcher starts it again.
+// Saves a program's progress when its machine is about to be taken away, in all tasks at the same
+// call of the training function, and ends the program so that its launcher starts it again.
 //
 //   tf::distribute::experimental::PreemptionCheckpointHandler handler(
 //       resolver, checkpoint, {.checkpoint_dir = directory});
@@ -52,11 +52,12 @@ struct PreemptionCheckpointOptions {
 // Thread safety: one thread, as the checkpoint's.
 class COHORT_API PreemptionCheckpointHandler {
  public:
-  // Restores the latest checkpoint of the directory, if there is one; the number of calls is part of
-  // it, under the name "preemption_checkpoint_handler". A Checkpoint serves one handler.
+  // Restores the latest checkpoint of the directory, if there is one; the number of calls is part
+  // of it, under the name "preemption_checkpoint_handler". A Checkpoint serves one handler.
   // COLLECTIVE over the workers, which make their handlers in the same order.
   // Errors: InvalidArgument (a Checkpoint without checkpoint_dir, a CheckpointManager with another
-  // one; a negative grace period; a cluster that cannot run), those of CheckpointManager::restore_or_initialize and of Coordination.
+  // one; a negative grace period; a cluster that cannot run), those of
+  // CheckpointManager::restore_or_initialize and of Coordination.
   PreemptionCheckpointHandler(const cluster_resolver::ClusterResolver& resolver,
                               const train::Checkpoint& checkpoint,
                               PreemptionCheckpointOptions options);
@@ -70,9 +71,9 @@ class COHORT_API PreemptionCheckpointHandler {
   // Calls fn(args...) and returns what it returns. If this was the call after which all tasks stop,
   // saves (COLLECTIVE) and ends the program, or goes on for the grace period.
   // Errors: what fn throws, after a report to the other tasks; those of saving, of one task in all
-  // (TerminationConfig::save_fn), which the next call tries again; DeadlineExceeded and Unavailable (tasks that could
-  // not agree, or that did not end their save or were lost in it: names whom); what termination_watcher_fn and
-  // exit_fn throw.
+  // (TerminationConfig::save_fn), which the next call tries again; DeadlineExceeded and Unavailable
+  // (tasks that could not agree, or that did not end their save or were lost in it: names whom);
+  // what termination_watcher_fn and exit_fn throw.
   template <class Fn, class... Args>
   std::invoke_result_t<Fn&, Args...> run(Fn&& fn, Args&&... args) {
     using Result = std::invoke_result_t<Fn&, Args...>;

@@ -39,7 +39,8 @@ milliseconds parse_grace(const std::string& note) {
       str("the task that has asked all to stop gives them a grace period of ", quoted(note)));
 }
 
-// Returns whether there is nothing more to answer. A coordinating task that stands still is asked again: it may go on.
+// Returns whether there is nothing more to answer. A coordinating task that stands still is asked
+// again: it may go on.
 bool answer_if_asked(StopAgreement& agreement) {
   try {
     return agreement.answer(kPoll);

@@ -23,12 +23,13 @@ namespace cohort::internal {
 
 class RunCalls;
 
-// Two agreements at most follow each other: on the call after which all save, and if there is a grace
-// period, on the call after which all save again and end. The second begins before the save of the first, so that
-// a task whose save fails takes part in it while it tries again. One thread waits for the signal and asks, again
-// and again where an agreement fails, another one answers what other tasks ask.
-// Thread safety: run from one thread at a time. Not destroyed in a child of fork (HomePtr): its end would be that of
-// its parent's handler.
+// Two agreements at most follow each other: on the call after which all save, and if there is a
+// grace period, on the call after which all save again and end. The second begins before the save
+// of the first, so that a task whose save fails takes part in it while it tries again. One thread
+// waits for the signal and asks, again and again where an agreement fails, another one answers what
+// other tasks ask.
+// Thread safety: run from one thread at a time. Not destroyed in a child of fork (HomePtr): its end
+// would be that of its parent's handler.
 class PreemptionHandlerImpl {
  public:
   using Config = distribute::experimental::TerminationConfig;

@@ -172,7 +172,8 @@ void StopAgreement::do_together(const std::string& what, train::SaveGroup& calls
   set_done();
 }
 
-// For those that do not know that all have done it. What is done is done, also where the coordinating task has gone.
+// For those that do not know that all have done it. What is done is done, also where the
+// coordinating task has gone.
 void StopAgreement::set_done() {
   is_done_ = true;
   if (group_.cluster == nullptr) return;
@@ -305,7 +306,8 @@ void StopAgreement::conclude(size_t asker, int attempt, const std::string& outco
   changed_.notify_all();
 }
 
-// For whoever asks from now on or comes to the agreed call, and for the one who waits for this task's answer.
+// For whoever asks from now on or comes to the agreed call, and for the one who waits for this
+// task's answer.
 void StopAgreement::end() {
   int attempt = 0;
   bool is_known = false;

@@ -1,15 +1,15 @@
 // How the tasks of a group agree after which call of a function all of them stop.
 //
-// The task that wants to stop (the asker) says so under a key: "I have finished n calls". Every other
-// task answers with the number of the call that it finishes next, begun or not, and begins no further one
-// until it knows the decision. The asker decides on the highest of these numbers, which is n + 1 where
-// tasks are in step. So each task still has to finish the decided call, however far they are apart, and
-// all that they wait for is two messages each. Where a task makes no more calls, there is nothing to
-// agree on, and all go on to their own end.
+// The task that wants to stop (the asker) says so under a key: "I have finished n calls". Every
+// other task answers with the number of the call that it finishes next, begun or not, and begins no
+// further one until it knows the decision. The asker decides on the highest of these numbers, which
+// is n + 1 where tasks are in step. So each task still has to finish the decided call, however far
+// they are apart, and all that they wait for is two messages each. Where a task makes no more
+// calls, there is nothing to agree on, and all go on to their own end.
 //
-// An attempt fails if a task does not answer, or the asker is lost: "no decision" stands then where the
-// decision would. Who writes there first has said it for all. All tasks go on, and the next attempt, under
-// keys of its own, may be any task's.
+// An attempt fails if a task does not answer, or the asker is lost: "no decision" stands then where
+// the decision would. Who writes there first has said it for all. All tasks go on, and the next
+// attempt, under keys of its own, may be any task's.
 #pragma once
 
 #include <chrono>
@@ -35,20 +35,22 @@ class StopAgreement {
   StopAgreement(StopGroup group, int round, int64_t finished);
 
   // Before and after a call of the function. They wait while a decision is being made.
-  // Errors: of begin_call Unavailable, once for each attempt of another task that has failed (names that
-  // task and the one to blame); DeadlineExceeded (the coordination service does not answer).
+  // Errors: of begin_call Unavailable, once for each attempt of another task that has failed (names
+  // that task and the one to blame); DeadlineExceeded (the coordination service does not answer).
   void begin_call();
   // Returns whether all stop here: after that call, or a later one where the stop has failed.
   bool finish_call();
-  // After `call`, for which finish_call has returned true, and before what the tasks do together there: waits
-  // until all others have come to the end of that call, or have done it after an earlier one. Where doing it
-  // fails, meet() again after the next call.
-  // Errors: FailedPrecondition (a task makes no more calls, and has not done it: names it; then there is no
-  // stop any more), DeadlineExceeded (a task does not come), Unavailable (a task is lost or has left, but not
-  // where all have met before: who tries again does so without it); all name the task.
+  // After `call`, for which finish_call has returned true, and before what the tasks do together
+  // there: waits until all others have come to the end of that call, or have done it after an
+  // earlier one. Where doing it fails, meet() again after the next call.
+  // Errors: FailedPrecondition (a task makes no more calls, and has not done it: names it; then
+  // there is no stop any more), DeadlineExceeded (a task does not come), Unavailable (a task is
+  // lost or has left, but not where all have met before: who tries again does so without it); all
+  // name the task.
   // Thread safety of this and the next two: one thread.
   void meet(int64_t call);
-  // After meet(): calls `part`, this task's part of what all do there, which may make collective calls of `calls`.
+  // After meet(): calls `part`, this task's part of what all do there, which may make collective
+  // calls of `calls`.
   // Errors: those of DoneTogether::run, one of which all get where a part has thrown.
   void do_together(const std::string& what, train::SaveGroup& calls, FunctionRef<void()> part);
   // Whether there is a decision, after which this task still has its part to do.
@@ -60,13 +62,14 @@ class StopAgreement {
   // Errors: DeadlineExceeded, Unavailable (a task did not answer; names it). The attempt has failed
   // then.
   bool ask(const std::string& note);
-  // Waits up to `timeout` for another task to ask, and takes part. Returns is_settled(). Once it has answered it waits
-  // for the decision as long as that may take, also where the coordinating task stands still: a task that goes on
-  // without it runs past the call that its answer has made the agreed one.
+  // Waits up to `timeout` for another task to ask, and takes part. Returns is_settled(). Once it
+  // has answered it waits for the decision as long as that may take, also where the coordinating
+  // task stands still: a task that goes on without it runs past the call that its answer has made
+  // the agreed one.
   // Errors: those of Coordination, but no loss of a task.
   bool answer(std::chrono::milliseconds timeout);
-  // This task makes no more calls: tells those that ask, now and later, who need not wait for its answer,
-  // and those that come to the call after which all were to stop, if it was to come, too.
+  // This task makes no more calls: tells those that ask, now and later, who need not wait for its
+  // answer, and those that come to the call after which all were to stop, if it was to come, too.
   // Its own calls of ask() and answer() return soon. Errors: those of Coordination.
   void end();
 

@@ -57,7 +57,8 @@ struct Tasks {
   std::vector<std::unique_ptr<StopAgreement>> agreements;
 };
 
-// Tasks at different speeds, of which several ask at random moments: each stops after the same call.
+// Tasks at different speeds, of which several ask at random moments: each stops after the same
+// call.
 TEST(StopAgreement, AllStopAfterTheSameCallHoweverFarApartTheyAre) {
   const unsigned seed = 20261123;
   for (int trial = 0; trial < 10; ++trial) {

@@ -68,7 +68,8 @@ void drop(std::vector<size_t>& tasks, const std::vector<size_t>& gone);
 // The value of the key, if it is there or comes within a moment.
 // Errors: those of Coordination.
 std::optional<std::string> look_for(const StopGroup& group, const std::string& key);
-// Whether to wait on for all of `awaited`. Errors: Unavailable, DeadlineExceeded (one is gone, or silent; name it).
+// Whether to wait on for all of `awaited`. Errors: Unavailable, DeadlineExceeded (one is gone, or
+// silent; name it).
 void check_awaited(const StopGroup& group, const std::vector<size_t>& awaited,
                    const distribute::ClusterView& view, const StopWait& wait);
 

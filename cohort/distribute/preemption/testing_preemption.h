@@ -1,5 +1,5 @@
-// What the tests of PreemptionCheckpointHandler share: they say by a flag that the machine will be taken away, and go on
-// after the exit.
+// What the tests of PreemptionCheckpointHandler share: they say by a flag that the machine will be
+// taken away, and go on after the exit.
 #pragma once
 
 #include <atomic>

@@ -12,8 +12,8 @@ namespace cohort::distribute {
 // sparse ones.
 class COHORT_API AllReduceOps : public CrossDeviceOps {
  protected:
-  // num_packs: into how many parts the values of a batch are put together, so that there are as many
-  // reductions; 0: one for each value. Errors: InvalidArgument (negative; names `reduction`).
+  // num_packs: into how many parts the values of a batch are put together, so that there are as
+  // many reductions; 0: one for each value. Errors: InvalidArgument (negative; names `reduction`).
   AllReduceOps(int num_packs, const char* reduction);
 
   Mirrored<Tensor> reduce_implementation(ReduceOp op, const PerReplica<Tensor>& value,

@@ -20,8 +20,8 @@
 
 namespace cohort::distribute {
 
-// The devices on which the result of a reduction is wanted: a named one, or those of a value or of a
-// variable, which do not change by it.
+// The devices on which the result of a reduction is wanted: a named one, or those of a value or of
+// a variable, which do not change by it.
 class COHORT_API Destinations {
  public:
   // Errors: InvalidArgument (not a device name, or no such device).
@@ -50,9 +50,9 @@ class COHORT_API CrossDeviceOps {
  public:
   virtual ~CrossDeviceOps() = default;
 
-  // The sum or mean of the components, on each of the destinations. A value of one component that is
-  // there already is returned as it is. Dtypes as Strategy::reduce; sparse values (COO) give the rows
-  // of all components, in their order.
+  // The sum or mean of the components, on each of the destinations. A value of one component that
+  // is there already is returned as it is. Dtypes as Strategy::reduce; sparse values (COO) give the
+  // rows of all components, in their order.
   // Shapes: equal -> the same. Errors: InvalidArgument (no components; an undefined one; shapes or
   // dtypes that differ; MEAN of bool; a sum that its integer dtype cannot hold), those of the
   // subclass.
@@ -89,8 +89,8 @@ class COHORT_API CrossDeviceOps {
 };
 
 // The object with which the original would reduce on these devices, with its log line. The original
-// takes NcclAllReduce if all are GPUs of their own and there is NCCL, else ReductionToOneDevice. This
-// build has no NCCL.
+// takes NcclAllReduce if all are GPUs of their own and there is NCCL, else ReductionToOneDevice.
+// This build has no NCCL.
 // Errors: InvalidArgument (not a device name).
 COHORT_API std::shared_ptr<const CrossDeviceOps> choose_cross_device_ops(
     const std::vector<std::string>& devices);

@@ -11,8 +11,8 @@
 namespace cohort::internal {
 namespace {
 
-// A string is known by its replica and its length, in one number: the strings of a replica keep their
-// order along whatever axis they are gathered, so that their bytes follow each other.
+// A string is known by its replica and its length, in one number: the strings of a replica keep
+// their order along whatever axis they are gathered, so that their bytes follow each other.
 constexpr int kLengthBits = 40;
 
 Tensor marks_of(const StringTensor& strings, int64_t replica) {

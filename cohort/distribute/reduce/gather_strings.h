@@ -10,7 +10,8 @@ namespace cohort::internal {
 
 class StrategyCore;
 
-// See Strategy::gather. local_values: those of this task's replicas, in order. COLLECTIVE over the tasks.
+// See Strategy::gather. local_values: those of this task's replicas, in order. COLLECTIVE over the
+// tasks.
 // Errors: as for tensors.
 StringTensor gather_strings(const StrategyCore& core, const std::vector<StringTensor>& local_values,
                             int64_t axis);

@@ -70,7 +70,8 @@ std::pair<std::vector<Tensor>, int64_t> sum_inside(const PerReplica<Tensor>& val
   return {std::move(sums), count};
 }
 
-// Tasks that reduce by different operations, or along different axes of `value`, make different calls.
+// Tasks that reduce by different operations, or along different axes of `value`, make different
+// calls.
 std::string call_name(ReduceOp op, const ReduceAxis& axis, const Tensor& value) {
   std::string name = op == ReduceOp::SUM ? "reduce SUM" : "reduce MEAN";
   std::vector<int64_t> axes;

@@ -198,7 +198,8 @@ DistributedStructure::DistributedStructure(const Structure& plain) : node_(Tuple
   }
 }
 
-// Components that are leaves are kept as they are: they must not come back as structures of themselves.
+// Components that are leaves are kept as they are: they must not come back as structures of
+// themselves.
 DistributedStructure::DistributedStructure(const PerReplica<Structure>& value) : node_(value) {
   if (!are_leaves(value.values())) {
     *this = from_components(value.values(), RegroupAs::PER_REPLICA);

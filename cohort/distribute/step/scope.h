@@ -27,8 +27,8 @@ class [[nodiscard]] COHORT_API Scope {
   Scope& operator=(const Scope&) = delete;
 
   // Errors: FailedPrecondition (a scope entered later is still open, and stays so; another thread
-  // than that of the beginning; the step or merge_call in which it was entered has ended, which left
-  // it). The scope is closed all the same.
+  // than that of the beginning; the step or merge_call in which it was entered has ended, which
+  // left it). The scope is closed all the same.
   void close();
 
  private:

@@ -1,8 +1,8 @@
 // How `Strategy::run` calls a step function: it takes each replica's components out of the
 // arguments, calls the function with them (core/structure_call.h), and detaches the results.
-// Templates only; the work is done by type-erased code behind StrategyCore::run. What depends on the
-// function alone is kept small, since a program has many step functions: what they share depends on
-// the types of the result or of the arguments.
+// Templates only; the work is done by type-erased code behind StrategyCore::run. What depends on
+// the function alone is kept small, since a program has many step functions: what they share
+// depends on the types of the result or of the arguments.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ class COHORT_API RunFrame {
   virtual ~RunFrame() = default;
   virtual void call(distribute::ReplicaContext& context, size_t local_replica) = 0;
 
-  // In memory of the thread's call before (core/kept_blocks.h), but for functions and arguments that are aligned
-  // more strictly.
+  // In memory of the thread's call before (core/kept_blocks.h), but for functions and arguments
+  // that are aligned more strictly.
   static void* operator new(size_t bytes);
   static void operator delete(void* frame, size_t bytes) noexcept;
   static void* operator new(size_t bytes, std::align_val_t alignment);

@@ -63,8 +63,8 @@ std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
       .reductions = std::move(reductions)});
 }
 
-// The runner of strategies that run a step on all replicas of this process at once: it runs each where
-// it is scheduled, on the calling thread.
+// The runner of strategies that run a step on all replicas of this process at once: it runs each
+// where it is scheduled, on the calling thread.
 std::unique_ptr<StepRunner> make_local_runner(std::shared_ptr<StrategyCore> core);
 
 // Runs `call`, which every task of a job makes alike. If it throws, tells a runner
@@ -93,14 +93,14 @@ class StepInput : public train::Trackable {
   // The number of steps of one pass, the same in all tasks, data::kInfiniteCardinality or
   // data::kUnknownCardinality.
   virtual int64_t cardinality() const = 0;
-  // Whether there is a batch for each step of which has_next() says so. If not, the end is known only
-  // when a worker has met it: steps that were scheduled by then end with OutOfRange.
+  // Whether there is a batch for each step of which has_next() says so. If not, the end is known
+  // only when a worker has met it: steps that were scheduled by then end with OutOfRange.
   virtual bool knows_end() const { return true; }
   // What a replica gets in a step.
   virtual StructureSpec element_spec() const = 0;
-  // The first thing that a replica would get, for what element_spec does not know. From an iterator of
-  // its own, so that steps get it too; a generator begins a pass for it. COLLECTIVE over tasks that read
-  // their own input for the same steps.
+  // The first thing that a replica would get, for what element_spec does not know. From an iterator
+  // of its own, so that steps get it too; a generator begins a pass for it. COLLECTIVE over tasks
+  // that read their own input for the same steps.
   // Errors: OutOfRange (the data has no batches); those of the data.
   virtual Structure example() const = 0;
 };
@@ -115,21 +115,21 @@ class StepRunner {
   // Makes a step known, in every task of a job, before the first is scheduled.
   virtual void declare(const std::shared_ptr<const StepFunction>&) {}
 
-  // Runs `loop`, which schedules steps. If workers run steps by themselves, only the task that hands
-  // the steps out runs it; the others serve until it has ended. So every task of a job makes the same
-  // calls, each with the same steps and inputs, declared and made before. Returns in every task what
-  // the loop has returned; a task that was started again passes by the loops that have ended. Within
-  // another loop of this strategy: runs `loop`, and no other task learns of it.
+  // Runs `loop`, which schedules steps. If workers run steps by themselves, only the task that
+  // hands the steps out runs it; the others serve until it has ended. So every task of a job makes
+  // the same calls, each with the same steps and inputs, declared and made before. Returns in every
+  // task what the loop has returned; a task that was started again passes by the loops that have
+  // ended. Within another loop of this strategy: runs `loop`, and no other task learns of it.
   // Errors: in every task, those of the loop. In tasks that serve, too: Unavailable (the task that
   // runs the loop is lost); FailedPrecondition (it runs another loop here: the programs differ).
   virtual Structure run_loop(FunctionRef<Structure()> loop) { return loop(); }
 
-  // Says that what every task of a job does alike, around this runner, has failed in this one: a fit, of
-  // whose callbacks one throws, or whose options are wrong. Once run_loop has ended all tasks know of its
-  // error. Before, the task that hands the steps out tells the others; those meet it first, if they have
-  // not yet, so that it comes to its own error rather than to their absence, and wait for it some
-  // seconds. Under synchronous strategies others learn of it if the program ends its strategy while they
-  // go on.
+  // Says that what every task of a job does alike, around this runner, has failed in this one: a
+  // fit, of whose callbacks one throws, or whose options are wrong. Once run_loop has ended all
+  // tasks know of its error. Before, the task that hands the steps out tells the others; those meet
+  // it first, if they have not yet, so that it comes to its own error rather than to their absence,
+  // and wait for it some seconds. Under synchronous strategies others learn of it if the program
+  // ends its strategy while they go on.
   virtual void fail(const std::exception_ptr&) noexcept {}
 
   // Makes every replica run the step once on the next batch of `input`. The future holds the
@@ -137,8 +137,8 @@ class StepRunner {
   // at its end); or InvalidArgument (results of different forms or shapes, or that cannot be
   // reduced in this way; the number of reductions differs from that of the leaves). Synchronous
   // strategies return when the step is over, and the future is ready. If workers run steps by
-  // themselves, the call only queues the step, and some worker draws the batch from its own input; it
-  // waits while as many steps are under way as keep all workers busy.
+  // themselves, the call only queues the step, and some worker draws the batch from its own input;
+  // it waits while as many steps are under way as keep all workers busy.
   // Errors: that of an earlier step, as join() throws it, before this step begins, so that a loop
   // that ignores its futures ends soon after a failure; InvalidArgument (another strategy's input).
   virtual std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,

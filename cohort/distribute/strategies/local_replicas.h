@@ -50,8 +50,8 @@ class ReplicaSeed {
 // one in a child of fork, where the threads are not.
 class LocalReplicas {
  public:
-  // communicator: to the other tasks of the group; null if there are none. cores: how many the replicas
-  // divide; 0: all that the process may use.
+  // communicator: to the other tasks of the group; null if there are none. cores: how many the
+  // replicas divide; 0: all that the process may use.
   // Errors: ResourceExhausted (no threads; of run(), too, where a replica's has been ended).
   LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
                 std::shared_ptr<collective::Communicator> communicator = nullptr, int cores = 0);
@@ -67,8 +67,8 @@ class LocalReplicas {
   collective::SyncGroup& group() const;
 
   // The generators from which the replicas draw; the same ones at each call. The numbers depend on
-  // the seed, on a replica's id in the sync group, and on the task where it is in no group with others
-  // (task_of_streams). Not while a step runs.
+  // the seed, on a replica's id in the sync group, and on the task where it is in no group with
+  // others (task_of_streams). Not while a step runs.
   const std::vector<random::RandomGenerator>& generators();
 
   // See Strategy::run. `core` is the strategy to which the replicas belong.

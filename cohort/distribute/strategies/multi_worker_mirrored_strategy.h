@@ -1,5 +1,5 @@
-// The devices of several machines, or of several processes, in step: each runs this program, variables
-// are mirrored over all of them, gradients summed over all of them.
+// The devices of several machines, or of several processes, in step: each runs this program,
+// variables are mirrored over all of them, gradients summed over all of them.
 //
 //   MultiWorkerMirroredStrategy strategy;      // which task of which cluster: by the launcher's variables
 //   auto dist_dataset = strategy.experimental_distribute_dataset(dataset);
@@ -32,17 +32,17 @@ struct MultiWorkerMirroredStrategyOptions {
   ServerOptions server_options = {};
   // See MirroredStrategyOptions.
   bool shared_storage = true;
-  // Whether workers whose results may differ in bits are refused: another libtorch, processor, BLAS or
-  // number of threads. Else a warning says so: the variables of such workers can drift apart.
+  // Whether workers whose results may differ in bits are refused: another libtorch, processor, BLAS
+  // or number of threads. Else a warning says so: the variables of such workers can drift apart.
   bool strict_bitwise = false;
   // How long the end of the strategy waits for the workers that are still at work.
   std::chrono::milliseconds close_timeout = std::chrono::minutes(1);
 };
 
-// Workers are the tasks of the jobs chief and worker; an evaluator is alone. Each worker has a replica
-// on each of its logical GPUs, or if it has none, on each of its logical CPUs (one, unless
-// config::set_logical_device_configuration has made more); their numbers may differ. Replica ids are
-// numbered worker by worker, the chief's first.
+// Workers are the tasks of the jobs chief and worker; an evaluator is alone. Each worker has a
+// replica on each of its logical GPUs, or if it has none, on each of its logical CPUs (one, unless
+// config::set_logical_device_configuration has made more); their numbers may differ. Replica ids
+// are numbered worker by worker, the chief's first.
 //
 // Variables start from the values of the first worker, which also writes for all: checkpoints,
 // summaries. What Strategy calls collective, all workers must call, in the same order: making the
@@ -51,17 +51,18 @@ struct MultiWorkerMirroredStrategyOptions {
 // A worker that is lost makes the calls of the others fail with an UnavailableError that names it,
 // less than a second after its process has ended; one that stands still or cannot be reached, after
 // ServerOptions::heartbeat_timeout. An error of a step comes to all workers by its class. The group
-// is over after that: end the program (tf::run_program says 138 to its launcher) or make the strategy
-// again. The last handle's end waits for the other workers; one that ends by an exception does not.
+// is over after that: end the program (tf::run_program says 138 to its launcher) or make the
+// strategy again. The last handle's end waits for the other workers; one that ends by an exception
+// does not.
 class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
  public:
-  // COLLECTIVE over the workers: starts this task's server, waits until all tasks of the cluster have
-  // come and connects the workers.
-  // Errors: InvalidArgument (one line: a cluster that cannot run, no task type or id beside a cluster,
-  // no worker, the options), DeadlineExceeded (names the tasks that have not come), Unavailable (a task
-  // was lost), FailedPrecondition (another cluster spec, program or, if strict_bitwise, numeric
-  // environment; a port that is taken, a process that
-  // is another task already), Aborted (the task is there already), those of Server.
+  // COLLECTIVE over the workers: starts this task's server, waits until all tasks of the cluster
+  // have come and connects the workers.
+  // Errors: InvalidArgument (one line: a cluster that cannot run, no task type or id beside a
+  // cluster, no worker, the options), DeadlineExceeded (names the tasks that have not come),
+  // Unavailable (a task was lost), FailedPrecondition (another cluster spec, program or, if
+  // strict_bitwise, numeric environment; a port that is taken, a process that is another task
+  // already), Aborted (the task is there already), those of Server.
   explicit MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options);
   MultiWorkerMirroredStrategy();  // with the default options
   explicit MultiWorkerMirroredStrategy(

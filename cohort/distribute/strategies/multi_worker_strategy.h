@@ -1,5 +1,5 @@
-// The implementation of MultiWorkerMirroredStrategy: a LocalStrategy whose communicator connects the
-// workers of a cluster, and ends when one of them is lost.
+// The implementation of MultiWorkerMirroredStrategy: a LocalStrategy whose communicator connects
+// the workers of a cluster, and ends when one of them is lost.
 #pragma once
 
 #include <chrono>
@@ -53,8 +53,8 @@ class MultiWorkerStrategy final : public LocalStrategy {
   // COLLECTIVE over the workers. Errors: those of a Communicator's calls.
   explicit MultiWorkerStrategy(Options options);
   // Meets the other workers once more, so that none looks lost that has only finished earlier. One
-  // that is left by an exception ends the work of the others instead, by that error if the program's
-  // FailureFrame catches it; and so does one whose last call has failed, by that call's.
+  // that is left by an exception ends the work of the others instead, by that error if the
+  // program's FailureFrame catches it; and so does one whose last call has failed, by that call's.
   ~MultiWorkerStrategy() override;
 
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;

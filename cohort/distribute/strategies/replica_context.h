@@ -127,8 +127,8 @@ class COHORT_API ReplicaContext : public internal::Replica {
   // `options`, which count before the strategy's and must be the same on every replica).
   Tensor all_reduce(ReduceOp op, const Tensor& value,
                     const experimental::CommunicationOptions& options = {});
-  // The same for each leaf, or each member of a pair, tuple, vector, array or plain struct; a number
-  // gives a tensor of shape []. Errors: also Unimplemented (a RaggedTensor).
+  // The same for each leaf, or each member of a pair, tuple, vector, array or plain struct; a
+  // number gives a tensor of shape []. Errors: also Unimplemented (a RaggedTensor).
   Structure all_reduce(ReduceOp op, const Structure& value,
                        const experimental::CommunicationOptions& options = {});
   template <internal::ReducesByMember T>

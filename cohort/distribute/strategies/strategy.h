@@ -109,9 +109,9 @@ class COHORT_API Strategy {
   // replica order. With `axis` each replica's value is first summed over those dimensions, and MEAN
   // divides by the number of elements summed, so that batches weigh by their size. A plain value
   // stands for equal values on all replicas: MEAN returns it. Where there are several tasks it is
-  // one value of each task, and SUM and MEAN go over the tasks. In cross-replica context or outside.
-  // MEAN of integers divides truly, as in TensorFlow: int32 and int64 give float64, smaller ones
-  // float32.
+  // one value of each task, and SUM and MEAN go over the tasks. In cross-replica context or
+  // outside. MEAN of integers divides truly, as in TensorFlow: int32 and int64 give float64,
+  // smaller ones float32.
   // Errors: FailedPrecondition (in a replica: use ReplicaContext::all_reduce), InvalidArgument
   // (shapes differ between replicas, axis out of range, MEAN of bool; a sum that its integer dtype
   // cannot hold, up to 32 bits; SUM of a plain value with several replicas), those of libtorch.
@@ -214,8 +214,8 @@ class COHORT_API Strategy {
   bool operator==(const Strategy& other) const { return core_ == other.core_; }
   const std::shared_ptr<internal::StrategyCore>& core() const { return core_.pointer(); }
 
-  // A function that other tasks of the cluster call by its name: NamedFunctions::add, of this strategy.
-  // The same strategy and names in every task.
+  // A function that other tasks of the cluster call by its name: NamedFunctions::add, of this
+  // strategy. The same strategy and names in every task.
   template <class Fn>
   NamedFunction function(const std::string& name, Fn&& fn) const {
     return named_functions().add(name, std::forward<Fn>(fn));

@@ -76,13 +76,12 @@ class COHORT_API StrategyExtended {
   std::vector<std::string> worker_devices() const;
   std::vector<std::string> parameter_devices() const;
 
-  // The sum or mean over the replicas of all tasks, on every device of `destinations`, which does not
-  // change: a device, or those of a value or of a variable. A Mirrored or plain value as in
-  // Strategy::reduce. `op` may also be "sum" or "mean", in any case.
-  // Cross-replica context; COLLECTIVE over the tasks, which wait as long as `options` say, else those of
-  // the strategy.
-  // Errors: FailedPrecondition, InvalidArgument (as Strategy::reduce; options that are not possible),
-  // DeadlineExceeded (names the tasks that did not come).
+  // The sum or mean over the replicas of all tasks, on every device of `destinations`, which does
+  // not change: a device, or those of a value or of a variable. A Mirrored or plain value as in
+  // Strategy::reduce. `op` may also be "sum" or "mean", in any case. Cross-replica context;
+  // COLLECTIVE over the tasks, which wait as long as `options` say, else those of the strategy.
+  // Errors: FailedPrecondition, InvalidArgument (as Strategy::reduce; options that are not
+  // possible), DeadlineExceeded (names the tasks that did not come).
   Mirrored<Tensor> reduce_to(ReduceOp op, const PerReplica<Tensor>& value,
                              const Destinations& destinations,
                              const experimental::CommunicationOptions& options = {}) const;
@@ -141,15 +140,15 @@ class COHORT_API StrategyExtended {
     }
   }
 
-  // Calls fn(component, arguments...) once for each component of the variable in memory of its own, in
-  // cross-replica context where assign and value() act on that component alone. A variable that other
-  // processes keep is one component. A Mirrored argument arrives by component, any other whole; a
-  // PerReplica by component, if the variable is ON_READ or there is one replica. Returns what the calls
-  // have returned, for each component: Mirrored<Result>, whose values() may differ only where those of the
-  // components do; void for void.
+  // Calls fn(component, arguments...) once for each component of the variable in memory of its own,
+  // in cross-replica context where assign and value() act on that component alone. A variable that
+  // other processes keep is one component. A Mirrored argument arrives by component, any other
+  // whole; a PerReplica by component, if the variable is ON_READ or there is one replica. Returns
+  // what the calls have returned, for each component: Mirrored<Result>, whose values() may differ
+  // only where those of the components do; void for void.
   // Errors: FailedPrecondition (in a replica: use merge_call), InvalidArgument (another strategy's
-  // variable; a PerReplica argument of an ON_WRITE variable, or with another number of components), what
-  // fn throws.
+  // variable; a PerReplica argument of an ON_WRITE variable, or with another number of components),
+  // what fn throws.
   template <class Fn, class... Args>
   auto update(const Variable& variable, Fn&& fn, const Args&... args) const {
     const std::vector<size_t> owners = begin_update(variable);
@@ -165,8 +164,8 @@ class COHORT_API StrategyExtended {
   // Errors: InvalidArgument (no variables).
   Destinations non_slot_devices(const std::vector<Variable>& variables) const;
   // Calls fn(arguments...) once for each of the devices, as update does for each component.
-  // Errors: FailedPrecondition (in a replica: use merge_call), OutOfRange (a PerReplica argument with
-  // fewer components), what fn throws.
+  // Errors: FailedPrecondition (in a replica: use merge_call), OutOfRange (a PerReplica argument
+  // with fewer components), what fn throws.
   template <class Fn, class... Args>
   auto update_non_slot(const Destinations& devices, Fn&& fn, const Args&... args) const {
     const auto call = [&]([[maybe_unused]] size_t i) -> decltype(auto) {
@@ -177,9 +176,9 @@ class COHORT_API StrategyExtended {
 
   bool variable_created_in_scope(const Variable& variable) const;
 
-  // While the result lives, new variables of this thread are kept where `variable` is: on the ps task
-  // that keeps it (its first shard), undivided. Strategies without ps tasks keep all variables on
-  // the same devices anyway.
+  // While the result lives, new variables of this thread are kept where `variable` is: on the ps
+  // task that keeps it (its first shard), undivided. Strategies without ps tasks keep all variables
+  // on the same devices anyway.
   // Errors: InvalidArgument (a variable of another strategy: names it).
   ColocationScope colocate_vars_with(const Variable& variable) const;
 

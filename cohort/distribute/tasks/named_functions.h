@@ -1,5 +1,5 @@
-// Functions that other tasks call by name. What crosses the wire is the name and the values: code never
-// does, for every task runs the same program and gives its functions the same names.
+// Functions that other tasks call by name. What crosses the wire is the name and the values: code
+// never does, for every task runs the same program and gives its functions the same names.
 //
 //   tf::distribute::NamedFunctions functions;
 //   auto square = functions.add("square", [](const tf::Tensor& x) { return x * x; });
@@ -36,9 +36,9 @@ class COHORT_API NamedFunction {
   // Calls it here.
   Structure operator()(const Structure& arguments) const { return function_(arguments); }
   // Calls it in another task, or in this one: `arguments` is a tuple of what the function takes.
-  // `server` is this task's. Errors: those of the function (the same class; its task is where it ran),
-  // InvalidArgument (other arguments than it takes), NotFound (the task serves no function of this
-  // name), DeadlineExceeded, Unavailable (the task is lost), Unimplemented (a sparse tensor).
+  // `server` is this task's. Errors: those of the function (the same class; its task is where it
+  // ran), InvalidArgument (other arguments than it takes), NotFound (the task serves no function of
+  // this name), DeadlineExceeded, Unavailable (the task is lost), Unimplemented (a sparse tensor).
   Structure call(const Server& server, const TaskId& task, const Structure& arguments,
                  const RemoteCallOptions& options = {}) const;
 
@@ -56,8 +56,8 @@ class COHORT_API NamedFunctions {
  public:
   NamedFunctions();
 
-  // `function` takes what a step takes (see Strategy::run): tensors, numbers, strings, structures; and
-  // returns such, or nothing. Several calls may run it at one time.
+  // `function` takes what a step takes (see Strategy::run): tensors, numbers, strings, structures;
+  // and returns such, or nothing. Several calls may run it at one time.
   // Errors: InvalidArgument (not 1 to 256 bytes of UTF-8), AlreadyExists (a function of that name).
   template <class Fn>
   NamedFunction add(const std::string& name, Fn&& function) {
@@ -66,8 +66,8 @@ class COHORT_API NamedFunctions {
                                 {.function = "the named function", .input = "the call"}));
   }
 
-  // Calls the function of this name here. Errors: NotFound, InvalidArgument (other arguments than it
-  // takes), those of the function.
+  // Calls the function of this name here. Errors: NotFound, InvalidArgument (other arguments than
+  // it takes), those of the function.
   Structure call_here(const std::string& name, const Structure& arguments) const;
 
   // Lets the server's task answer calls of these functions, also of those that are added later.

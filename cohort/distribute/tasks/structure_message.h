@@ -1,5 +1,5 @@
-// A Structure as a message between tasks: its form and its tensors' headers as fields, the values as
-// bulk bytes that are neither copied when sent nor, where they lie well, when received.
+// A Structure as a message between tasks: its form and its tensors' headers as fields, the values
+// as bulk bytes that are neither copied when sent nor, where they lie well, when received.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace cohort::internal {
 
-// Errors: InvalidArgument (an undefined tensor), Unimplemented (a dtype or layout that has no form as plain bytes); the
-// text begins with `what`.
+// Errors: InvalidArgument (an undefined tensor), Unimplemented (a dtype or layout that has no form
+// as plain bytes); the text begins with `what`.
 void check_sendable(const Leaf& leaf, const std::string& what);
 
 // Tensors of other devices are copied to the CPU. Errors: those of check_sendable; names the leaf.
@@ -22,8 +22,8 @@ rpc::Message to_message(const Structure& structure);
 // such as temporaries, are the same tensors.
 Structure unshared(Structure structure);
 
-// Errors: DataLoss (these are not the fields of a structure), InvalidArgument (a tensor's bytes are not
-// as many as its header says; too deep); the text begins with `what`.
+// Errors: DataLoss (these are not the fields of a structure), InvalidArgument (a tensor's bytes are
+// not as many as its header says; too deep); the text begins with `what`.
 Structure to_structure(const rpc::Message& message, std::string_view what);
 
 }  // namespace cohort::internal

@@ -15,8 +15,8 @@ struct TaskError {
   std::exception_ptr error;
 };
 
-// The error of a task that has one: of the last of them. `mine` is this task's, or null; `name` that of
-// the exchange. COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
+// The error of a task that has one: of the last of them. `mine` is this task's, or null; `name`
+// that of the exchange. COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
 std::optional<TaskError> tell_errors(collective::SyncGroup& group, const std::exception_ptr& mine,
                                      std::string_view name);
 

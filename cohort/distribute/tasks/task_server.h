@@ -1,5 +1,5 @@
-// The server of this process's task of a cluster. All strategies of the process share it, and it lives
-// until the process ends, so that strategies can be made one after another.
+// The server of this process's task of a cluster. All strategies of the process share it, and it
+// lives until the process ends, so that strategies can be made one after another.
 #pragma once
 
 #include <cstdint>

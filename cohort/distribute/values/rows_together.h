@@ -11,9 +11,11 @@ namespace cohort::internal {
 
 using ReplicasTensors = distribute::PerReplica<Tensor>;
 
-// The rows of all replicas, in their order; for MEAN divided by `replicas`, their number. `join` puts
-// tensors of this task's replicas, and of those of other tasks, one after another along dimension 0.
-// Errors: InvalidArgument (no components; one without values or indices; MEAN of bool), those of `join`.
+// The rows of all replicas, in their order; for MEAN divided by `replicas`, their number. `join`
+// puts tensors of this task's replicas, and of those of other tasks, one after another along
+// dimension 0.
+// Errors: InvalidArgument (no components; one without values or indices; MEAN of bool), those of
+// `join`.
 IndexedSlices rows_together(distribute::ReduceOp op,
                             const distribute::PerReplica<IndexedSlices>& value, int64_t replicas,
                             FunctionRef<Tensor(const ReplicasTensors&)> join);

@@ -1,5 +1,5 @@
-// An ON_WRITE variable of which there is one copy, on the parameter device: all replicas read it, and
-// an update is applied to it once.
+// An ON_WRITE variable of which there is one copy, on the parameter device: all replicas read it,
+// and an update is applied to it once.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
@@ -14,7 +14,8 @@ namespace cohort::internal {
 // have a working copy, brought up to date by the first read after a write.
 class AggregatingVariable final : public OnWriteVariable {
  public:
-  // `copy`: contiguous, on the parameter device. `replica_devices`: one per local replica of `core`.
+  // `copy`: contiguous, on the parameter device. `replica_devices`: one per local replica of
+  // `core`.
   AggregatingVariable(std::shared_ptr<StrategyCore> core, distribute::VariableSpec spec,
                       const Tensor& copy, c10::ArrayRef<c10::Device> replica_devices);
 

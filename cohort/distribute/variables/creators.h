@@ -50,8 +50,8 @@ struct CreatorEntry {
 // Whether a creator would be called.
 bool has_open_creator(const Creators& creators);
 
-// Makes the creation go through the calling thread's creators up to, and without, `end`, and then to
-// `make`. `core`: the strategy that is to make the variable.
+// Makes the creation go through the calling thread's creators up to, and without, `end`, and then
+// to `make`. `core`: the strategy that is to make the variable.
 // Errors: InvalidArgument (a creator returned an empty Variable), what creators throw.
 VariablePtr call_creators(const CreatorEntry* end, StrategyCore& core,
                           distribute::VariableCreation creation,

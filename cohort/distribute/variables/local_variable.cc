@@ -14,8 +14,8 @@ using distribute::VariableSpec;
 
 namespace {
 
-// A copy where the value is another view of the target's memory, as its transpose is: libtorch may refuse to
-// read elements that it has already written.
+// A copy where the value is another view of the target's memory, as its transpose is: libtorch may
+// refuse to read elements that it has already written.
 Tensor apart_from(const Tensor& target, const Tensor& value) {
   if (!value.is_alias_of(target)) return value;
   const bool is_same = value.scalar_type() == target.scalar_type() &&

@@ -22,8 +22,8 @@ struct LocalPlacement {
   bool shared_storage = true;
 };
 
-// Creates a mirrored, an aggregating or a sync-on-read variable, as `spec` and `placement` say. The initializer runs once, in this
-// call.
+// Creates a mirrored, an aggregating or a sync-on-read variable, as `spec` and `placement` say. The
+// initializer runs once, in this call.
 // Errors: InvalidArgument (synchronization NONE with several replicas), as make_initial_value.
 std::shared_ptr<LocalVariable> make_local_variable(
     std::shared_ptr<StrategyCore> core, const distribute::VariableSpec& spec,

@@ -1,5 +1,5 @@
-// Makes variables, independent of the strategy that stores them: the call behind the constructors of
-// Variable.
+// Makes variables, independent of the strategy that stores them: the call behind the constructors
+// of Variable.
 #pragma once
 
 #include <functional>
@@ -27,10 +27,10 @@ std::shared_ptr<VariableImpl> make_variable(const std::function<Tensor()>& initi
 // The same for variables of the library's own, whose code relies on what it has asked for.
 //
 // `pending`: a value that was restored before the variable existed; may be nullptr. If the variable
-// is mirrored, the initializer can be skipped, and no creator is there, it becomes the initial value
-// and counts as restored. Else it is left for Trackable::child_appeared.
-// Errors: also InvalidArgument (a creator gave a variable of another shape, dtype, synchronization or
-// strategy); with `pending`, DataLoss (damaged checkpoint).
+// is mirrored, the initializer can be skipped, and no creator is there, it becomes the initial
+// value and counts as restored. Else it is left for Trackable::child_appeared.
+// Errors: also InvalidArgument (a creator gave a variable of another shape, dtype, synchronization
+// or strategy); with `pending`, DataLoss (damaged checkpoint).
 std::shared_ptr<VariableImpl> make_own_variable(const distribute::VariableSpec& spec,
                                                 const distribute::VariableInitializer& initializer,
                                                 const std::shared_ptr<PendingValue>& pending);

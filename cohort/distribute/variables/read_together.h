@@ -1,4 +1,5 @@
-// Reads several variables as they are at one moment, also while steps that run elsewhere assign to them.
+// Reads several variables as they are at one moment, also while steps that run elsewhere assign to
+// them.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// An ON_READ variable: each replica writes its own component; reading across replicas aggregates. An update
-// (StrategyExtended) goes through the components one by one.
+// An ON_READ variable: each replica writes its own component; reading across replicas aggregates.
+// An update (StrategyExtended) goes through the components one by one.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,8 @@ class SyncOnReadVariable final : public LocalVariable {
   void write_restored(size_t replica, const Tensor& value) override;
 
  private:
-  // The component that the calling code acts on alone: its replica's, or that of the update it is in.
+  // The component that the calling code acts on alone: its replica's, or that of the update it is
+  // in.
   // Errors: those of owners_replica.
   std::optional<size_t> own_component(const char* operation) const;
   bool saves_components() const;

@@ -42,7 +42,8 @@ namespace distribute {
 // Reads and writes depend on the context (ReplicaContext, cross-replica, outside):
 // - value(): in a replica its own component, which records into tapes; else, for ON_WRITE the
 //   primary component, for ON_READ the aggregate (InvalidArgument where aggregation is NONE). A
-//   component is memory that later writes change, also in what `run` has returned: clone() what stays.
+//   component is memory that later writes change, also in what `run` has returned: clone() what
+//   stays.
 // - assign*(): cross-replica, every component; ON_READ with SUM: assign writes value / components,
 //   assign_add and assign_sub are InvalidArgument. In a replica, ON_READ: its own component.
 //   ON_WRITE: COLLECTIVE, the replicas' values are aggregated and the result assigned everywhere;
@@ -91,8 +92,8 @@ class COHORT_API Variable {
   const Variable& assign_add(const Tensor& delta) const;
   const Variable& assign_sub(const Tensor& delta) const;
   const Variable& assign(const Mirrored<Tensor>& value) const { return assign(value.item()); }
-  // A number for every element. Errors: InvalidArgument (the dtype cannot hold it: 0.5 or 3e9 for int32,
-  // -1 for uint8, as in `constant`; names it and the variable).
+  // A number for every element. Errors: InvalidArgument (the dtype cannot hold it: 0.5 or 3e9 for
+  // int32, -1 for uint8, as in `constant`; names it and the variable).
   const Variable& assign(const at::Scalar& value) const;
   const Variable& assign_add(const at::Scalar& delta) const;
   const Variable& assign_sub(const at::Scalar& delta) const;
@@ -106,8 +107,8 @@ class COHORT_API Variable {
   requires std::is_arithmetic_v<T>
   const Variable& assign_sub(T delta) const { return assign_sub(internal::number_scalar(delta)); }
 
-  // value[indices[i]] = value[indices[i]] + values[i], and the same with other operations, one after
-  // another. Rows that are not named stay as they are.
+  // value[indices[i]] = value[indices[i]] + values[i], and the same with other operations, one
+  // after another. Rows that are not named stay as they are.
   // Shapes: indices [n] of int32 or int64; values [n, ..], where the variable is [rows, ..].
   // Across replicas every component is written. In a replica, ON_WRITE: COLLECTIVE; the replicas'
   // rows one after another, in replica order (SUM), with values divided by the number of replicas
@@ -129,19 +130,20 @@ class COHORT_API Variable {
   // Errors: InvalidArgument (rank 0; an index outside of the rows: names it; another dtype).
   Tensor sparse_read(const Tensor& indices) const;
 
-  // The parts in which ps tasks keep it, "name/part_0" and so on, in the order of their rows; or the
-  // variable alone. See ShardedVariable. A tape takes gradients of the variable, not of its parts.
+  // The parts in which ps tasks keep it, "name/part_0" and so on, in the order of their rows; or
+  // the variable alone. See ShardedVariable. A tape takes gradients of the variable, not of its
+  // parts.
   std::vector<Variable> shards() const;
   // "/job:ps/replica:0/task:1/device:CPU:0": of the first component.
   // Errors: FailedPrecondition (its shards lie on several devices).
   std::string device() const;
 
-  // The tensor by which tapes know the variable in this context. Where only rows of the variable are
-  // read, it has the variable's shape and no values.
+  // The tensor by which tapes know the variable in this context. Where only rows of the variable
+  // are read, it has the variable's shape and no values.
   Tensor tape_source() const;
 
-  // A copy of every local component, detached; for tests and tools. A variable that other processes keep has
-  // one, its value.
+  // A copy of every local component, detached; for tests and tools. A variable that other processes
+  // keep has one, its value.
   PerReplica<Tensor> components() const;
 
   // Whether both are handles of the same variable; tf::equal(v, w) compares their values.

@@ -61,8 +61,8 @@ class VariableImpl : public train::Trackable {
   virtual Tensor tape_source() const { return read(); }
   virtual std::vector<std::shared_ptr<VariableImpl>> shards() { return {}; }
   virtual std::string device() const;
-  // Makes `leaf` (a module's parameter or buffer) the tensor with which this task's replica computes,
-  // and through which it writes. Not while a step runs.
+  // Makes `leaf` (a module's parameter or buffer) the tensor with which this task's replica
+  // computes, and through which it writes. Not while a step runs.
   // Errors: InvalidArgument (shape, dtype or device differ).
   virtual void bind_component(size_t replica, Tensor leaf) = 0;
   bool has_checkpoint_values() const override { return true; }
@@ -85,8 +85,8 @@ class VariableImpl : public train::Trackable {
   // replicas.
   // Errors: FailedPrecondition (it is another strategy's replica or scope).
   Replica* calling_replica(const char* operation) const;
-  // "assign_add of variable 'v'", by which tasks see that they combine values of one variable; empty
-  // where there are no other tasks.
+  // "assign_add of variable 'v'", by which tasks see that they combine values of one variable;
+  // empty where there are no other tasks.
   std::string call_of_tasks(const char* operation) const;
 
  private:
@@ -99,7 +99,8 @@ class VariableImpl : public train::Trackable {
 // "assign_add".
 const char* assign_name(AssignOp op);
 
-// Errors: InvalidArgument (ids that are not int32 or int64, or not rows of a variable of this shape).
+// Errors: InvalidArgument (ids that are not int32 or int64, or not rows of a variable of this
+// shape).
 void check_row_ids(const Tensor& ids, at::IntArrayRef shape, const char* operation,
                    const std::string& name);
 

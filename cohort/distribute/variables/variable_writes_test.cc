@@ -1,4 +1,5 @@
-// Values that variables take, whatever memory they are in, and those that they refuse before anything changes.
+// Values that variables take, whatever memory they are in, and those that they refuse before
+// anything changes.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/equal.h>

@@ -18,9 +18,9 @@ struct WriteTarget {
 
 // These two are COLLECTIVE over the replicas. One of them, across replicas, calls `write` with what
 // all bring, by the variable's aggregation.
-// Errors: InvalidArgument (a variable without aggregation, or whose dtype has none of that kind, before
-// replicas meet; a sum that the dtype cannot hold), FailedPrecondition (a replica writes to another target,
-// or in another way; names both), Unimplemented (a scatter that has no aggregate).
+// Errors: InvalidArgument (a variable without aggregation, or whose dtype has none of that kind,
+// before replicas meet; a sum that the dtype cannot hold), FailedPrecondition (a replica writes to
+// another target, or in another way; names both), Unimplemented (a scatter that has no aggregate).
 //
 // Shapes: `value` [target..] -> [target..].
 void assign_together(Replica& replica, const WriteTarget& target, AssignOp op, const Tensor& value,

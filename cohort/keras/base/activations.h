@@ -20,8 +20,9 @@ namespace cohort::keras::activations {
 class COHORT_API Activation {
  public:
   Activation() = default;
-  // linear, relu, relu6, elu, selu, gelu, exponential, hard_sigmoid (0.2 x + 0.5, cut to [0, 1]: Keras 2's),
-  // mish, sigmoid, softmax (of the last axis), softplus, softsign, swish (also silu), tanh.
+  // linear, relu, relu6, elu, selu, gelu, exponential, hard_sigmoid (0.2 x + 0.5, cut to [0, 1]:
+  // Keras 2's), mish, sigmoid, softmax (of the last axis), softplus, softsign, swish (also silu),
+  // tanh.
   // Errors: InvalidArgument (another name; with the nearest, and all).
   Activation(std::string_view name);
   Activation(const char* name) : Activation(std::string_view(name)) {}

@@ -38,7 +38,8 @@ TEST(Activation, NamesMeanTheFunctionsOfKeras) {
               ElementsAre(DoubleNear(-0.30340, 1e-5), 0, DoubleNear(0.86510, 1e-5)));
 }
 
-// A product's gradient by transposed weights, which lies in another order than what was given to gelu.
+// A product's gradient by transposed weights, which lies in another order than what was given to
+// gelu.
 TEST(Activation, GelusGradientIsThatOfItsDefinition) {
   const GradientTape tape({.persistent = true});
   const Tensor x = numbers({-2, -1, 0, 1, 2, 3}, {2, 3}).set_requires_grad(true);

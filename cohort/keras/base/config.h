@@ -64,7 +64,8 @@ class COHORT_API Config {
   std::vector<std::string> get_strings(std::string_view key) const;
   Config get_config(std::string_view key) const;
 
-  // Numbers that are not finite as Python writes them: NaN, Infinity, -Infinity. `parse` reads them, too.
+  // Numbers that are not finite as Python writes them: NaN, Infinity, -Infinity. `parse` reads
+  // them, too.
   // Errors: InvalidArgument (a text that is not UTF-8; says where).
   std::string json() const;
   bool operator==(const Config& other) const;

@@ -36,10 +36,11 @@ std::string dump_config(const Json& json, const std::string& where);
 std::string shown_json(const Json& json);
 // Errors: InvalidArgument "`where`: ..." (no JSON; says where in it).
 Json parse_config(std::string_view text, const std::string& where);
-// The longest text that is read: models of some thousand layers, with vocabularies, are far shorter.
+// The longest text that is read: models of some thousand layers, with vocabularies, are far
+// shorter.
 inline constexpr uint64_t kMostConfigBytes = uint64_t{1} << 30;
-// Every integer of a configuration is read here. Errors: InvalidArgument "`where`: ..." (none, or one that exceeds 64
-// bits with a sign, which the JSON's type turns into another one).
+// Every integer of a configuration is read here. Errors: InvalidArgument "`where`: ..." (none, or
+// one that exceeds 64 bits with a sign, which the JSON's type turns into another one).
 int64_t integer_of(const Json& json, const std::string& where);
 // Errors: InvalidArgument "`where`: ..." (no such member, or of another kind).
 const Json& member_of(const Json& object, const char* key, const std::string& where);

@@ -14,7 +14,6 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/core/variable_spec.h"
 #include "cohort/distribute/variables/known_values.h"
-#include "cohort/distribute/core/variable_spec.h"
 #include "cohort/keras/base/config_json.h"
 #include "cohort/keras/base/named.h"
 #include "cohort/ops/random.h"
@@ -81,7 +80,8 @@ class Drawing {
     return draw_(generator_, shape, dtype);
   }
 
-  // What it skips, it passes over when it is asked for the next values, if ever: most make one weight.
+  // What it skips, it passes over when it is asked for the next values, if ever: most make one
+  // weight.
   void skip(const Shape& shape, DType dtype) {
     const std::lock_guard lock(mutex_);
     skipped_.emplace_back(shape, dtype);

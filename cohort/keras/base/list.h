@@ -1,5 +1,5 @@
-// A std::vector whose indices are checked: what layers, models, metrics and optimizers list is empty before they
-// are built, and a program that takes its first element then learns why.
+// A std::vector whose indices are checked: what layers, models, metrics and optimizers list is
+// empty before they are built, and a program that takes its first element then learns why.
 //
 //   layers::LayerHandle layer = layers::Dense(2);
 //   layer.weights()[0];   // OutOfRangeError: index 0 of a list of 0: layer 'dense' is not built yet ...
@@ -15,8 +15,8 @@
 namespace cohort {
 namespace keras {
 
-// Thread safety: as std::vector. Errors of its accessors: OutOfRange (no such element; says how many there are, and why
-// there are none).
+// Thread safety: as std::vector. Errors of its accessors: OutOfRange (no such element; says how
+// many there are, and why there are none).
 template <class T>
 class List : public std::vector<T> {
  public:

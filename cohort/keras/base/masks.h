@@ -1,16 +1,16 @@
 // Masks: which steps of padded sequences count.
 //
-// A Masking layer, or an Embedding with mask_zero, marks its output; layers that give a value for each
-// step hand the mark on, recurrent layers and pooling leave out the steps that do not count, and so do
-// losses and metrics. As in Keras nobody passes a mask along: it belongs to the tensor.
+// A Masking layer, or an Embedding with mask_zero, marks its output; layers that give a value for
+// each step hand the mark on, recurrent layers and pooling leave out the steps that do not count,
+// and so do losses and metrics. As in Keras nobody passes a mask along: it belongs to the tensor.
 #pragma once
 
 #include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
 
-// [batch, steps], bool; undefined where all steps of `values` count. Known to the thread that has marked
-// them.
+// [batch, steps], bool; undefined where all steps of `values` count. Known to the thread that has
+// marked them.
 Tensor mask_of(const Tensor& values);
 
 // `values`, marked; as they are where the mask is undefined.

@@ -46,8 +46,8 @@ KnownNames names_of(const std::vector<Named<Value>>& table) {
 // case counts 1.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// "no loss is called 'mean_abs_error'; the nearest is 'mean_absolute_error'; ..", and the classes; after `where`,
-// the place in a file, if there is one.
+// "no loss is called 'mean_abs_error'; the nearest is 'mean_absolute_error'; ..", and the classes;
+// after `where`, the place in a file, if there is one.
 // Errors: InvalidArgument.
 [[noreturn]] void throw_unknown_name(std::string_view kind, std::string_view name,
                                      const KnownNames& known, std::string_view where = "");

@@ -1,5 +1,5 @@
-// Tensors that a layer keeps for each replica of a step by itself: the losses that its forward pass adds,
-// the state in which a sequence has left it.
+// Tensors that a layer keeps for each replica of a step by itself: the losses that its forward pass
+// adds, the state in which a sequence has left it.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// What a thread remembers of tensors that it made: the logits of probabilities, the masks of sequences. A
-// tensor is known as the object it is; copies of a handle name the same one, views do not. A note stays as
-// long as its tensor lives, however many there are.
+// What a thread remembers of tensors that it made: the logits of probabilities, the masks of
+// sequences. A tensor is known as the object it is; copies of a handle name the same one, views do
+// not. A note stays as long as its tensor lives, however many there are.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,8 @@ class TensorNotes {
   // Includes notes about tensors that are gone: at most an eighth of the others, and one.
   size_t size() const { return entries_.size(); }
 
-  // In place of an earlier note. Takes a time that does not grow with the number of notes, on average.
+  // In place of an earlier note. Takes a time that does not grow with the number of notes, on
+  // average.
   void add(const Tensor& about, Tensor note) {
     drop_those_of_the_gone();
     entries_.insert_or_assign(

@@ -26,10 +26,11 @@ struct BackupAndRestoreOptions {
   bool delete_checkpoint = true;
 };
 
-// A backup holds the weights, the optimizer, the metrics, the random generators of the replicas, the
-// epoch, the step, and the position in the data, all of one moment. It is restored when fit begins;
-// an epoch that was begun goes on in its middle. Ctrl-C saves a last one. The model, the options and
-// the data must be those of before, and each fit of a program has a directory of its own. COLLECTIVE over tasks, of which one writes.
+// A backup holds the weights, the optimizer, the metrics, the random generators of the replicas,
+// the epoch, the step, and the position in the data, all of one moment. It is restored when fit
+// begins; an epoch that was begun goes on in its middle. Ctrl-C saves a last one. The model, the
+// options and the data must be those of before, and each fit of a program has a directory of its
+// own. COLLECTIVE over tasks, of which one writes.
 // Errors (of fit): those of train::Checkpoint::save and restore; ResourceExhausted at a save is
 // logged, and training goes on. Before the first step: NotFound, PermissionDenied, DataLoss, where
 // nothing can be written into the directory (a part of the path is a file, say).

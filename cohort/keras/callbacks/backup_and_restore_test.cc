@@ -150,8 +150,8 @@ TEST_F(BackupTest, IsRemovedWhenTrainingIsOver) {
   EXPECT_THAT(entries(), ::testing::IsEmpty()) << "neither the backup nor its lock";
 }
 
-// A metric that only the first step makes, and those of several outputs, are part of a backup in the middle
-// of an epoch.
+// A metric that only the first step makes, and those of several outputs, are part of a backup in
+// the middle of an epoch.
 TEST_F(BackupTest, HoldsMetricsThatStepsMake) {
   class Watched : public Model {
    public:
@@ -328,7 +328,8 @@ std::vector<std::string> files_as_they_are_removed(const std::string& directory)
   return removed;
 }
 
-// The next fit goes on after the backup, or begins anew where that is gone: both end with the same bits.
+// The next fit goes on after the backup, or begins anew where that is gone: both end with the same
+// bits.
 TEST_F(BackupTest, AKillDuringItsRemovalHarmsNoLaterFit) {
   const auto strategy = distribute::mirrored(1);
   const Outcome calm = train(strategy, 5, -1, "epoch");

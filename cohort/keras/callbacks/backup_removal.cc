@@ -10,8 +10,8 @@
 
 namespace cohort::internal {
 
-// What points at data goes first: the state, then the indices, the latest one last, since without a state
-// the highest number counts. Each must be gone on the disk before the next goes.
+// What points at data goes first: the state, then the indices, the latest one last, since without a
+// state the highest number counts. Each must be gone on the disk before the next goes.
 void remove_backup(FileSystem& files, const std::string& directory) {
   if (!files.exists(directory)) return;
   const std::string state = join_path(directory, StateFileOptions().name);

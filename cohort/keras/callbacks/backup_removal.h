@@ -10,8 +10,8 @@ namespace cohort::internal {
 // The name of the backups that a CheckpointManager writes: "backup-1", "backup-2", ...
 inline constexpr const char* kBackupName = "backup";
 
-// Removes what such a manager wrote in `directory`, and what an earlier removal has left. A kill or a power
-// cut at any moment leaves the latest backup whole, or none.
+// Removes what such a manager wrote in `directory`, and what an earlier removal has left. A kill or
+// a power cut at any moment leaves the latest backup whole, or none.
 // Errors: those of the file system.
 void remove_backup(FileSystem& files, const std::string& directory);
 

@@ -22,15 +22,16 @@ struct CSVLoggerOptions {
   bool append = false;  // to a file that is there, without another header
 };
 
-// Its columns are those of the first epoch, and where fit has validation data that this epoch makes no use
-// of (validation_freq) one of "val_" for each; what an epoch lacks is NA. Only the chief writes; each
-// line is in the file when the epoch is over. Where it cannot be written whole, since the disk is full or
-// the file as long as RLIMIT_FSIZE allows, say, training goes on without the file, which is logged.
+// Its columns are those of the first epoch, and where fit has validation data that this epoch makes
+// no use of (validation_freq) one of "val_" for each; what an epoch lacks is NA. Only the chief
+// writes; each line is in the file when the epoch is over. Where it cannot be written whole, since
+// the disk is full or the file as long as RLIMIT_FSIZE allows, say, training goes on without the
+// file, which is logged.
 // Thread safety: as Callback.
 class COHORT_API CSVLogger : public Callback {
  public:
-  // Errors: InvalidArgument (an empty name); of fit, where the file cannot be opened: PermissionDenied,
-  // NotFound, InvalidArgument (a directory).
+  // Errors: InvalidArgument (an empty name); of fit, where the file cannot be opened:
+  // PermissionDenied, NotFound, InvalidArgument (a directory).
   explicit CSVLogger(std::string filename, CSVLoggerOptions options = {});
 
   void on_train_begin() override;

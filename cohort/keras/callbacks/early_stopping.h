@@ -20,8 +20,8 @@ struct EarlyStoppingOptions {
   double min_delta = 0;  // what counts as better
   int64_t patience = 0;  // epochs without anything better that are waited through
   int verbose = 0;       // 1: logs what it does
-  // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc", a number
-  // after it apart ("auc_1").
+  // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc",
+  // a number after it apart ("auc_1").
   std::string mode = "auto";
   // Epochs that are no better than this do not count as better.
   std::optional<double> baseline = std::nullopt;

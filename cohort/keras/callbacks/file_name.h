@@ -11,7 +11,8 @@
 namespace cohort::internal {
 
 // {epoch} and {batch} count from 1, other names are of the logs. After a colon: the width, perhaps
-// with a leading 0, a point and the digits after it, and d, f, e or g, each of which may be missing.
+// with a leading 0, a point and the digits after it, and d, f, e or g, each of which may be
+// missing.
 // Errors: InvalidArgument (a brace without its other; a name that is not there, with those that
 // are; a format).
 std::string formatted_file_name(const std::string& pattern, int64_t epoch,

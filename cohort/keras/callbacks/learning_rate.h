@@ -1,5 +1,5 @@
-// Callbacks that change the learning rate between epochs. They need an optimizer whose learning rate
-// is a number, and add "lr" to the logs.
+// Callbacks that change the learning rate between epochs. They need an optimizer whose learning
+// rate is a number, and add "lr" to the logs.
 //
 //   keras::callbacks::LearningRateScheduler falling([](int64_t epoch, double rate) {
 //     return epoch < 3 ? rate : rate * 0.9;
@@ -46,8 +46,8 @@ struct ReduceLROnPlateauOptions {
   double factor = 0.1;    // in (0, 1): what the rate is multiplied by
   int64_t patience = 10;  // epochs without anything better that are waited through
   int verbose = 0;
-  // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc", a number
-  // after it apart ("auc_1").
+  // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc",
+  // a number after it apart ("auc_1").
   std::string mode = "auto";
   double min_delta = 1e-4;  // what counts as better
   int64_t cooldown = 0;     // epochs after a reduction that do not count

@@ -27,9 +27,9 @@ class ModelSaver;
 namespace cohort::keras::callbacks {
 
 struct ModelCheckpointOptions {
-  // The path of ModelHandle::save, or of save_weights. {epoch}, {batch} and the names of the logs in it
-  // stand for numbers, with a format as in Python: {epoch:02d}, {val_loss:.2f}. Without any, each
-  // save replaces the last; what a kill leaves at any moment is one of the two.
+  // The path of ModelHandle::save, or of save_weights. {epoch}, {batch} and the names of the logs
+  // in it stand for numbers, with a format as in Python: {epoch:02d}, {val_loss:.2f}. Without any,
+  // each save replaces the last; what a kill leaves at any moment is one of the two.
   std::string filepath;
   std::string monitor = "val_loss";
   // Only where `monitor` is better than that of the last model that was saved.
@@ -37,8 +37,8 @@ struct ModelCheckpointOptions {
   // Saves as ModelHandle::save_weights does; else as ModelHandle::save, so that models::load_model
   // makes the model again.
   bool save_weights_only = false;
-  // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc", a number
-  // after it apart ("auc_1").
+  // "min", "max", or "auto": "max" where the name of `monitor` ends in "acc", "accuracy" or "auc",
+  // a number after it apart ("auc_1").
   std::string mode = "auto";
   SaveFreq save_freq = "epoch";
   // `monitor` must be better than this at first.

@@ -58,13 +58,14 @@ struct TensorBoardOptions {
 };
 
 // Training goes to log_dir/train, validation to log_dir/validation: epoch_loss, epoch_accuracy, ...
-// by epoch, batch_loss, ... by step, weights as histograms; of each validation, and of evaluate with this callback,
-// evaluation_loss_vs_iterations, ... by the optimizer's iterations. One task writes all that; with
-// update_freq and several tasks all of them read the metrics together. Traces, for chrome://tracing or
-// Perfetto, are written by each task that has callbacks: where all run the same program,
-// log_dir/train/plugins/profile/steps-5-8/HOST.worker-1.trace.json; of a coordinator, and of a program that is
-// no task of a cluster, HOST.trace.json. The chief's table of times is a text, too.
-// Under a file system that is full training goes on, which is logged once; nothing more is recorded of it.
+// by epoch, batch_loss, ... by step, weights as histograms; of each validation, and of evaluate
+// with this callback, evaluation_loss_vs_iterations, ... by the optimizer's iterations. One task
+// writes all that; with update_freq and several tasks all of them read the metrics together.
+// Traces, for chrome://tracing or Perfetto, are written by each task that has callbacks: where all
+// run the same program, log_dir/train/plugins/profile/steps-5-8/HOST.worker-1.trace.json; of a
+// coordinator, and of a program that is no task of a cluster, HOST.trace.json. The chief's table of
+// times is a text, too. Under a file system that is full training goes on, which is logged once;
+// nothing more is recorded of it.
 // Errors of fit, before the first step: those of a summary writer whose file cannot be made.
 // Thread safety: as Callback.
 class COHORT_API TensorBoard : public Callback {
@@ -93,7 +94,8 @@ class COHORT_API TensorBoard : public Callback {
 
   int64_t step() const;
   int64_t update_after(int64_t step) const;
-  // Calls `write`, which writes to a file and nothing else. Once the disk is full no more is written.
+  // Calls `write`, which writes to a file and nothing else. Once the disk is full no more is
+  // written.
   void record(FunctionRef<void()> write);
   void record_training(FunctionRef<void()> write);
   void record_validation(FunctionRef<void()> write);  // and flushes

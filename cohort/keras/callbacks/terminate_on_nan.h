@@ -6,8 +6,9 @@
 
 namespace cohort::keras::callbacks {
 
-// Looks at the loss of every batch, which costs a reading of the metrics, and at that of the epoch: where
-// workers run steps by themselves, some of the batches have not ended when their hooks are called.
+// Looks at the loss of every batch, which costs a reading of the metrics, and at that of the epoch:
+// where workers run steps by themselves, some of the batches have not ended when their hooks are
+// called.
 // Thread safety: as Callback.
 class COHORT_API TerminateOnNaN : public Callback {
  public:

@@ -56,7 +56,8 @@ struct SoftmaxOptions {
   std::vector<int64_t> axis = {-1};  // the axes over which the results add up to 1
   std::string name = "";
 };
-// exp(x) over the sum of it. Of inputs of the shape of their mask, what is masked counts as minus infinity.
+// exp(x) over the sum of it. Of inputs of the shape of their mask, what is masked counts as minus
+// infinity.
 class COHORT_API Softmax : public LayerHandle {
  public:
   // Errors: InvalidArgument (no axis).

@@ -1,5 +1,5 @@
-// Batch normalization (Ioffe and Szegedy, 2015): in training, each channel of a batch gets mean 0 and
-// variance 1, then a scale and an offset that are learned.
+// Batch normalization (Ioffe and Szegedy, 2015): in training, each channel of a batch gets mean 0
+// and variance 1, then a scale and an offset that are learned.
 //
 //   layers::BatchNormalization({.synchronized = true});   // by the batches of all replicas
 #pragma once
@@ -32,9 +32,9 @@ struct BatchNormalizationOptions {
   std::string name = "";
 };
 
-// In training by the batch's mean and variance, which also move the moving ones; else, and where the
-// layer is not trainable, by the moving ones. Each replica moves its own; between steps, and in a
-// checkpoint, they are the means over the replicas. An empty batch moves nothing.
+// In training by the batch's mean and variance, which also move the moving ones; else, and where
+// the layer is not trainable, by the moving ones. Each replica moves its own; between steps, and in
+// a checkpoint, they are the means over the replicas. An empty batch moves nothing.
 // Shapes: [batch, ..], floating, of rank 2 or more -> the same.
 // Weights: "gamma", "beta", "moving_mean", "moving_variance", each [channels].
 // As in Keras, images (rank 4 and 5) that are not synchronized move the variance by its unbiased

@@ -15,7 +15,8 @@ namespace cohort::keras::layers {
 
 struct Conv1DOptions {
   int64_t strides = 1;  // steps between windows
-  // "same": as many windows as ceil(steps / stride); "causal": also, but no window sees later steps.
+  // "same": as many windows as ceil(steps / stride); "causal": also, but no window sees later
+  // steps.
   std::string padding = "valid";
   int64_t dilation_rate = 1;  // steps between the taps of a window
   activations::Activation activation = {};

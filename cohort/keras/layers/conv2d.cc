@@ -89,8 +89,8 @@ class Conv2DImpl final : public Layer, public internal::DescribesOperation {
       images = internal::plan::seen_pixels(images, strides);
       strides = {1, 1};
     }
-    // libtorch's paths for empty batches, and on one thread for single small images, take no kernel with
-    // strides of its own; its other paths copy it, too.
+    // libtorch's paths for empty batches, and on one thread for single small images, take no kernel
+    // with strides of its own; its other paths copy it, too.
     const Tensor kernel = kernel_.value().permute({3, 2, 0, 1}).contiguous();
     const Tensor outputs = at::conv2d(images, kernel, bias, strides, {border.top, border.left},
                                       {window_.dilation.height, window_.dilation.width});

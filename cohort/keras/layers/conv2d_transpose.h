@@ -27,12 +27,12 @@ struct Conv2DTransposeOptions {
 };
 
 // Each pixel is spread over a window; strides and dilation_rate are of the windows.
-// Shapes: [batch, height, width, channels] -> [batch, new_height, new_width, filters], floating. With
-// padding "same" new sizes are the old ones times the strides, with "valid" those and what of the last
-// window reaches further. With output_padding they are (old - 1) * strides + window + output_padding,
-// less 2 * (window / 2) with "same".
-// Weights: "kernel" [kernel_height, kernel_width, filters, channels], "bias" [filters].
-// Floating inputs are converted to the layer's dtype.
+// Shapes: [batch, height, width, channels] -> [batch, new_height, new_width, filters], floating.
+// With padding "same" new sizes are the old ones times the strides, with "valid" those and what of
+// the last window reaches further. With output_padding they are (old - 1) * strides + window +
+// output_padding, less 2 * (window / 2) with "same". Weights: "kernel" [kernel_height,
+// kernel_width, filters, channels], "bias" [filters]. Floating inputs are converted to the layer's
+// dtype.
 class COHORT_API Conv2DTranspose : public LayerHandle {
  public:
   // Errors: InvalidArgument (filters, a size or a stride below 1; strides and dilation_rate both

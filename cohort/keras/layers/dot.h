@@ -27,12 +27,12 @@ struct DotOptions {
 };
 
 // The sum of products along an axis of each input.
-// Shapes: a tuple of [batch, a.., n, b..] and [batch, c.., n, d..] -> [batch, a.., b.., c.., d..], or
-// [batch, 1] where nothing but the batch would be left.
+// Shapes: a tuple of [batch, a.., n, b..] and [batch, c.., n, d..] -> [batch, a.., b.., c.., d..],
+// or [batch, 1] where nothing but the batch would be left.
 class COHORT_API Dot : public LayerHandle {
  public:
-  // Errors: InvalidArgument (an axis is the batch); of a call, too (an axis that an input does not have,
-  // unlike lengths or batches).
+  // Errors: InvalidArgument (an axis is the batch); of a call, too (an axis that an input does not
+  // have, unlike lengths or batches).
   explicit Dot(AxisPair axes, DotOptions options = {});
 };
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cohort/core/program/task.h"
-#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/core/context_stack.h"
-#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/core/replica_streams.h"
 #include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/kept_elements.h"
 #include "cohort/keras/layers/base/layer_config.h"
@@ -25,8 +25,8 @@
 namespace cohort::keras::layers {
 namespace {
 
-// A stream of one seed for each replica of each task. In a checkpoint those of one task: "replica_0",
-// "replica_1", ...
+// A stream of one seed for each replica of each task. In a checkpoint those of one task:
+// "replica_0", "replica_1", ...
 class ReplicaGenerators final : public train::Trackable {
  public:
   explicit ReplicaGenerators(uint64_t seed) : seed_(seed) {}

@@ -68,8 +68,8 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
   Tensor call(const Tensor& input, const CallOptions&) override { return look_up(input); }
 
  public:
-  // A product with how often each distinct row comes: the rows of a batch lie in memory once, and so
-  // do their gradients.
+  // A product with how often each distinct row comes: the rows of a batch lie in memory once, and
+  // so do their gradients.
   std::optional<internal::Product> mean_of_rows(const Tensor& input) override {
     constexpr int64_t kMostRowsPerLength = 4;
     if (options_.mask_zero || (dtype() != float32 && dtype() != float64)) return std::nullopt;

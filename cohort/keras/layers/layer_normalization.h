@@ -31,7 +31,8 @@ struct LayerNormalizationOptions {
 // in its order. Keras, too, uses those of {3, 1} along 1 and 3 as they lie in memory.
 class COHORT_API LayerNormalization : public LayerHandle {
  public:
-  // Errors: InvalidArgument (epsilon; of its build, an axis that the input does not have, or twice).
+  // Errors: InvalidArgument (epsilon; of its build, an axis that the input does not have, or
+  // twice).
   explicit LayerNormalization(LayerNormalizationOptions options = {});
 };
 

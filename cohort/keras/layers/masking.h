@@ -16,11 +16,13 @@ struct MaskingOptions {
   std::string name = "";
 };
 
-// A step of which all features equal mask_value does not count. The layers that come after pass over it:
-// recurrent layers, Bidirectional, GlobalAveragePooling1D, MultiHeadAttention, losses and metrics.
-// Activation, BatchNormalization, Dense, Dropout, LayerNormalization, the merging layers and those of
-// activation_layers.h hand on which steps count; all others end it, also layers of your own.
-// Shapes: [batch, steps, features], any dtype -> the same, with zeros at the steps that do not count.
+// A step of which all features equal mask_value does not count. The layers that come after pass
+// over it: recurrent layers, Bidirectional, GlobalAveragePooling1D, MultiHeadAttention, losses and
+// metrics. Activation, BatchNormalization, Dense, Dropout, LayerNormalization, the merging layers
+// and those of activation_layers.h hand on which steps count; all others end it, also layers of
+// your own.
+// Shapes: [batch, steps, features], any dtype -> the same, with zeros at the steps that do not
+// count.
 class COHORT_API Masking : public LayerHandle {
  public:
   explicit Masking(MaskingOptions options = {});

@@ -115,7 +115,8 @@ class ConcatenateImpl final : public Layer {
   }
 
  private:
-  // Along the features a step counts where it counts in all inputs; along the steps each is its own.
+  // Along the features a step counts where it counts in all inputs; along the steps each is its
+  // own.
   Tensor concatenated_mask(const std::vector<Tensor>& tensors) const {
     const int64_t rank = tensors[0].dim();
     const bool of_steps = rank > 2 && (axis_ == 1 || axis_ == 1 - rank);

@@ -172,8 +172,8 @@ class MultiHeadAttentionImpl final : public Layer {
     throw InvalidArgumentError(
         str("MultiHeadAttention: ", option, " is ", value, "; it must be above 0"));
   }
-  // [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys] -> the last, with 1 for what is the
-  // same for all. Errors: InvalidArgument (another shape).
+  // [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys] -> the last, with 1
+  // for what is the same for all. Errors: InvalidArgument (another shape).
   Tensor as_of_scores(const Tensor& mask, const Tensor& scores) const {
     Tensor of_scores = mask;
     while (of_scores.dim() >= 2 && of_scores.dim() < 4) of_scores = of_scores.unsqueeze(-3);
@@ -188,8 +188,8 @@ class MultiHeadAttentionImpl final : public Layer {
             "for what is the same for all"));
   }
 
-  // What a query may attend to, [batch, heads, queries, keys] or with 1 in their place; undefined: all. The
-  // mask that is given, those of the sequences, the causal one, together.
+  // What a query may attend to, [batch, heads, queries, keys] or with 1 in their place; undefined:
+  // all. The mask that is given, those of the sequences, the causal one, together.
   Tensor mask_of_all(const std::vector<Tensor>& tensors, const Tensor& scores) const {
     Tensor all;
     const auto add = [&all](const Tensor& mask) {

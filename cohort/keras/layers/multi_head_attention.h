@@ -28,10 +28,11 @@ struct MultiHeadAttentionOptions {
 };
 
 // Inputs, a tuple: queries [batch, t, d], values [batch, s, e]; keys [batch, s, f] (missing: the
-// values); a mask of bool or numbers [t, s], [batch, t, s] or [batch, heads, t, s], with 1 in place of what is
-// the same for all, 0 where a query must not attend to a key (missing: all may). -> [batch, t, output_dim].
-// Weights, of children "_query_dense", "_key_dense", "_value_dense" and "_output_dense": "kernel"
-// [features, heads, key_dim or value_dim], and [heads, value_dim, output_dim] of the last; "bias".
+// values); a mask of bool or numbers [t, s], [batch, t, s] or [batch, heads, t, s], with 1 in place
+// of what is the same for all, 0 where a query must not attend to a key (missing: all may). ->
+// [batch, t, output_dim]. Weights, of children "_query_dense", "_key_dense", "_value_dense" and
+// "_output_dense": "kernel" [features, heads, key_dim or value_dim], and [heads, value_dim,
+// output_dim] of the last; "bias".
 class COHORT_API MultiHeadAttention : public LayerHandle {
  public:
   // Errors: InvalidArgument (num_heads, key_dim or an option, with its value).

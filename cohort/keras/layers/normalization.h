@@ -36,8 +36,8 @@ struct NormalizationOptions {
 
 // (x - mean) / max(sqrt(variance), 1e-7). Shapes: [batch, ..], any numeric dtype -> the same. The
 // default axis fits one example without a batch, [features], too, and a layer that was built for
-// one takes batches. With axis {} inputs may have any rank, that of numbers [batch], say.
-// Weights, unless given: "mean" and "variance" of the sizes of `axis`, "count" (int64), none of them
+// one takes batches. With axis {} inputs may have any rank, that of numbers [batch], say. Weights,
+// unless given: "mean" and "variance" of the sizes of `axis`, "count" (int64), none of them
 // trainable.
 class COHORT_API Normalization : public LayerHandle {
  public:

@@ -42,7 +42,9 @@ TEST(MaxPooling2D, PaddingNeverWins) {
 
 TEST(MaxPooling2D, SaysWhichImageIsTooSmall) {
   const MaxPooling2D layer({2, 3}, {.name = "shrinks"});
-  EXPECT_THAT(thrown<InvalidArgumentError>([&] { layer(at::ones({4, 5, 2, 7})); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                layer(at::ones({4, 5, 2, 7}));
+              }),
               AllOf(HasSubstr("layer 'shrinks'"), HasSubstr("at least [2,3]"),
                     HasSubstr("float32 [4,5,2,7]"), HasSubstr("\"same\"")));
   EXPECT_THAT(MaxPooling2D({2, 3}, {.padding = "same"})(at::ones({4, 5, 2, 7})).sizes(),

@@ -58,8 +58,8 @@ void warn_of_fractions(const Tensor& labels, const char* what, std::atomic<bool>
               "are they no classes, but probabilities?");
 }
 
-// Tells once in a process that a loss takes scores for probabilities. A loss looks at its first batches; later ones
-// cost nothing.
+// Tells once in a process that a loss takes scores for probabilities. A loss looks at its first
+// batches; later ones cost nothing.
 class ScoreWatch {
  public:
   // are_shares: divided by their sum before they are used, so that they may be above 1.

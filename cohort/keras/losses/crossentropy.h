@@ -75,7 +75,8 @@ inline constexpr const char* kForCategorical =
 // dimension. Errors: InvalidArgument (shapes; complex labels).
 Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char* what);
 // Labels in predictions' dtype, once ranks that differ by a last dimension of 1 are made equal.
-// Errors: InvalidArgument (shapes; scalars; complex labels; predictions of a dtype that is not floating).
+// Errors: InvalidArgument (shapes; scalars; complex labels; predictions of a dtype that is not
+// floating).
 struct Matched {
   Tensor y_true;
   Tensor y_pred;

@@ -1,5 +1,5 @@
-// The best that a yes-or-no classifier can do in one respect while it is good enough in another, over
-// all thresholds.
+// The best that a yes-or-no classifier can do in one respect while it is good enough in another,
+// over all thresholds.
 //
 //   metrics::RecallAtPrecision recall(0.9);
 //   recall.update_state(labels, predictions);
@@ -24,8 +24,8 @@ struct BestThresholdOptions {
   std::string name = "";  // empty: the metric's own
 };
 
-// The highest share of positive labels found, where of the negative ones a share of `specificity` or
-// more is left alone.
+// The highest share of positive labels found, where of the negative ones a share of `specificity`
+// or more is left alone.
 class COHORT_API SensitivityAtSpecificity : public PredictionMetric {
  public:
   // Errors, as of the next three: InvalidArgument (a share outside [0, 1]; an option).

@@ -27,8 +27,8 @@ struct CustomMetricOptions {
   std::string name = "custom_metric";
   // What is summed over steps and replicas, from 0 on: names of variables, also in checkpoints.
   std::vector<std::string> sums = {};
-  // What a batch adds to each sum, in their order. sample_weight is undefined if none was given. A batch has at
-  // least one row.
+  // What a batch adds to each sum, in their order. sample_weight is undefined if none was given. A
+  // batch has at least one row.
   std::function<std::vector<Tensor>(const Tensor& y_true, const Tensor& y_pred,
                                     const Tensor& sample_weight)>
       update = {};

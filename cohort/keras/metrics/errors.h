@@ -142,8 +142,8 @@ class COHORT_API RootMeanSquaredError : public PredictionMetric {
 // sample_weight: as Mean's, over the elements.
 class COHORT_API MeanRelativeError : public PredictionMetric {
  public:
-  // Shape: normalizer broadcasts to the predictions. Errors: InvalidArgument (it is undefined; of an
-  // update: it does not broadcast).
+  // Shape: normalizer broadcasts to the predictions. Errors: InvalidArgument (it is undefined; of
+  // an update: it does not broadcast).
   explicit MeanRelativeError(const Tensor& normalizer, const MetricOptions& options = {});
 };
 

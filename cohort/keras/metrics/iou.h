@@ -1,11 +1,12 @@
-// Intersection over union of classes, as segmentation is measured: of the examples that are of a class or
-// taken for it, the share that is both.
+// Intersection over union of classes, as segmentation is measured: of the examples that are of a
+// class or taken for it, the share that is both.
 //
 //   metrics::MeanIoU iou({.num_classes = 3});
 //   iou.update_state(labels, predictions);
 //
 // Shapes, of all of them: labels and predictions of one shape after arg max, any; sample_weight
-// undefined (1), or of that shape. The result, [], is the mean over those of the classes that occur.
+// undefined (1), or of that shape. The result, [], is the mean over those of the classes that
+// occur.
 // Errors of an update: InvalidArgument (other shapes; a class below 0 or not below num_classes).
 #pragma once
 

@@ -24,7 +24,8 @@ class COHORT_API Mean : public Metric {
   Tensor operator()(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
 };
 
-// The (weighted) sum of all values that it was given; arguments as Mean's, added up instead of averaged.
+// The (weighted) sum of all values that it was given; arguments as Mean's, added up instead of
+// averaged.
 class COHORT_API Sum : public Metric {
  public:
   Sum() : Sum(MetricOptions{}) {}

@@ -12,15 +12,16 @@
 
 namespace cohort::keras::metrics {
 
-// The (weighted) mean of each element over all updates; 0 where there was none. Shape of the result:
-// `shape`, which Keras takes from the first update: here every task must know it from the start.
+// The (weighted) mean of each element over all updates; 0 where there was none. Shape of the
+// result: `shape`, which Keras takes from the first update: here every task must know it from the
+// start.
 class COHORT_API MeanTensor : public Metric {
  public:
   // Errors: InvalidArgument (a negative size).
   explicit MeanTensor(std::vector<int64_t> shape, const MetricOptions& options = {});
 
-  // Shapes: values `shape`; sample_weight undefined (1), or broadcasts to values, with one dimension
-  // less as Mean's. Errors: InvalidArgument (other shapes).
+  // Shapes: values `shape`; sample_weight undefined (1), or broadcasts to values, with one
+  // dimension less as Mean's. Errors: InvalidArgument (other shapes).
   void update_state(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
   // update_state, then result (in a step: COLLECTIVE).
   Tensor operator()(const Tensor& values, const Tensor& sample_weight = Tensor()) const;

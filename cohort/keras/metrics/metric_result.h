@@ -1,4 +1,5 @@
-// What Metric::result() returns: a tensor, of shape [] but for few metrics, that prints as a number.
+// What Metric::result() returns: a tensor, of shape [] but for few metrics, that prints as a
+// number.
 //
 //   std::cout << "Accuracy: " << accuracy.result() * 100;      // Accuracy: 87.5
 //   double value = accuracy.result();

@@ -73,9 +73,9 @@ std::vector<Variable> make_sums(const MetricState::Options& options, DType dtype
   return sums;
 }
 
-// Outside of steps, what is added is no replica's, and a sum over several replicas refuses it. The first
-// replica of the sync group then counts it, in its own task: the others run the same program. False:
-// nothing was done.
+// Outside of steps, what is added is no replica's, and a sum over several replicas refuses it. The
+// first replica of the sync group then counts it, in its own task: the others run the same program.
+// False: nothing was done.
 template <class Delta>
 bool added_outside_of_steps(const Variable& target, const Delta& delta) {
   if (distribute::has_strategy() && !distribute::in_cross_replica_context()) return false;

@@ -18,8 +18,9 @@ namespace cohort::internal {
 
 class StrategyCore;
 
-// Named tensors, each summed over steps and replicas, from -0 on: x + -0 is x, also where x is 0, so that a
-// sum of zeros differs from one to which nothing was added, under every strategy and in checkpoints.
+// Named tensors, each summed over steps and replicas, from -0 on: x + -0 is x, also where x is 0,
+// so that a sum of zeros differs from one to which nothing was added, under every strategy and in
+// checkpoints.
 // Thread safety: as Metric.
 class MetricState final : public train::Trackable {
  public:
@@ -42,13 +43,13 @@ class MetricState final : public train::Trackable {
   // How the metric was made; no class: a function of the program.
   std::string class_name;
   keras::Config config;
-  // Adds to the calling replica's tensors, in their order. Tensors that are -0 everywhere do not count; numbers
-  // in the host's memory do.
+  // Adds to the calling replica's tensors, in their order. Tensors that are -0 everywhere do not
+  // count; numbers in the host's memory do.
   void add(at::ArrayRef<Tensor> deltas);
   // The same of numbers, where each tensor is a scalar.
   void add_numbers(at::ArrayRef<double> deltas);
-  // What a batch without rows adds, of which a function may make no number (a mean, a maximum). Makes the variables
-  // all the same, as the other replicas and tasks do at this moment.
+  // What a batch without rows adds, of which a function may make no number (a mean, a maximum).
+  // Makes the variables all the same, as the other replicas and tasks do at this moment.
   void add_nothing() { variables(); }
   // The result of zeros where there is no data.
   Tensor result();
@@ -56,7 +57,8 @@ class MetricState final : public train::Trackable {
   std::optional<Tensor> result_if_any();
   Tensor result_of_nothing() const;
   void reset();
-  // Each variable's, as its components are in this task; none before there are variables. Outside of steps.
+  // Each variable's, as its components are in this task; none before there are variables. Outside
+  // of steps.
   using Sums = std::vector<std::vector<Tensor>>;
   Sums sums() const;
   // They are again what `sums` gave: none, as after a reset. Outside of steps.
@@ -84,9 +86,9 @@ std::optional<double> number_on_host(const Tensor& value);
 // A state with "total" and "count", and their quotient (0 if count is 0) as the result.
 std::shared_ptr<MetricState> make_mean_state(std::string name);
 // Adds the (weighted) sum of values to total, and the sum of weights to count.
-// Shapes: values [..]; weights undefined, or broadcast to values, by Keras's rules: with one dimension
-// less they get a last one of size 1; with still less, values are first averaged over those that
-// weights lack.
+// Shapes: values [..]; weights undefined, or broadcast to values, by Keras's rules: with one
+// dimension less they get a last one of size 1; with still less, values are first averaged over
+// those that weights lack.
 void add_to_mean(MetricState& state, const Tensor& values, const Tensor& weights);
 
 // Values without the dimensions that only they have, where these are two or more; else `values`.

@@ -18,8 +18,8 @@ namespace cohort::keras::metrics {
 // Any of them: a Precision, say, can be kept as one.
 class COHORT_API PredictionMetric : public Metric {
  public:
-  // Shapes: as the metric says; sample_weight undefined (1), or as it says. Labels and predictions without rows add
-  // nothing, and no function of the metric sees them.
+  // Shapes: as the metric says; sample_weight undefined (1), or as it says. Labels and predictions
+  // without rows add nothing, and no function of the metric sees them.
   // Errors: InvalidArgument (shapes).
   void update_state(const Tensor& y_true, const Tensor& y_pred,
                     const Tensor& sample_weight = Tensor()) const;

@@ -15,10 +15,11 @@ struct NamedMetric {
   keras::metrics::Metric metric;
 };
 
-// Errors: InvalidArgument "`who` ...": the logs have this name, or any that begins like it, for numbers of
-// their own ("loss", "val_accuracy").
+// Errors: InvalidArgument "`who` ...": the logs have this name, or any that begins like it, for
+// numbers of their own ("loss", "val_accuracy").
 void check_log_name(const std::string& name, const std::string& who);
-// Errors: InvalidArgument "`who` ...": the logs have what begins with "val_" for numbers of the validation.
+// Errors: InvalidArgument "`who` ...": the logs have what begins with "val_" for numbers of the
+// validation.
 void check_is_of_training(const std::string& log_name, const std::string& who);
 
 // Errors: InvalidArgument (a metric gives several numbers).

@@ -38,15 +38,16 @@ struct CallbackParams {
   // The steps of an epoch, or of evaluate or predict; below 0: unknown.
   int64_t steps = -1;
   int verbose = 0;
-  // Whether this is fit with validation data, of which some epochs may make no use (validation_freq).
+  // Whether this is fit with validation data, of which some epochs may make no use
+  // (validation_freq).
   bool validates = false;
 };
 
-// Each task of a cluster has callbacks of its own, which see the same numbers (where a coordinator hands out
-// the steps, it alone has some); what writes files does so in one of them (is_chief()), but for TensorBoard's
-// traces, of which each task has its own. A batch's logs are those of the epoch so far, and are
-// computed when somebody looks at them: see Logs. With steps_per_execution the hooks of batches are
-// called once an execution, with its last batch.
+// Each task of a cluster has callbacks of its own, which see the same numbers (where a coordinator
+// hands out the steps, it alone has some); what writes files does so in one of them (is_chief()),
+// but for TensorBoard's traces, of which each task has its own. A batch's logs are those of the
+// epoch so far, and are computed when somebody looks at them: see Logs. With steps_per_execution
+// the hooks of batches are called once an execution, with its last batch.
 // Thread safety: called by the thread that trains, between steps.
 // Errors of all hooks but on_train_error end fit, with the callback's name.
 class COHORT_API Callback {
@@ -62,8 +63,8 @@ class COHORT_API Callback {
   virtual void on_train_end(const Logs& logs);
   // Ctrl-C has ended fit, after a step; in place of on_train_end.
   virtual void on_train_interrupted() {}
-  // fit ends with an exception, that of Ctrl-C, too: to let go of what is held as long as fit runs. What it
-  // throws is logged.
+  // fit ends with an exception, that of Ctrl-C, too: to let go of what is held as long as fit runs.
+  // What it throws is logged.
   virtual void on_train_error() {}
   virtual void on_epoch_begin(int64_t epoch);
   // Numbers that are set in `logs` go to the callbacks after this one, and to the history.

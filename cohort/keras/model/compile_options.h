@@ -41,8 +41,8 @@ concept LossFunction = std::is_invocable_r_v<Tensor, Fn&, const Tensor&, const T
 template <class T>
 inline constexpr bool kIsName = std::convertible_to<const T&, std::string>;
 
-// What the losses of the replicas are to each other: the sum that libtorch's loss makes of a replica's rows is
-// a part of the batch's; its mean stands for all.
+// What the losses of the replicas are to each other: the sum that libtorch's loss makes of a
+// replica's rows is a part of the batch's; its mean stands for all.
 template <TorchLoss T>
 keras::losses::Reduction reduction_of(const T& holder) {
   if constexpr (requires { get_enum_name(holder->options.reduction()); }) {  // of torch::enumtype
@@ -55,8 +55,8 @@ keras::losses::Reduction reduction_of(const T& holder) {
 
 namespace keras {
 
-// Names are looked up by compile, which refuses an unknown one with the nearest known one, so that it does
-// so in every task alike.
+// Names are looked up by compile, which refuses an unknown one with the nearest known one, so that
+// it does so in every task alike.
 
 // A name ("adam", "rmsprop", "sgd"), or an object.
 class COHORT_API OptimizerArgument {
@@ -175,7 +175,8 @@ class COHORT_API MetricArgument {
   bool is_function() const { return static_cast<bool>(fn_); }
   // The object, or a new metric. Errors: InvalidArgument (an unknown name).
   Made make() const;
-  // The same, but for an object a new metric that was made as it was: each of several outputs has its own.
+  // The same, but for an object a new metric that was made as it was: each of several outputs has
+  // its own.
   Made make_another() const;
   // Errors: as make, which it leaves undone; InvalidArgument (its result is no scalar).
   void check() const;
@@ -197,9 +198,9 @@ class COHORT_API MetricArgument {
 //   model.compile({.metrics = "accuracy"});
 //   model.compile({.metrics = {{"price", {"mae", metrics::AUC()}}, {"kind", "accuracy"}}});
 //
-// The metrics of every output, or those of each by its name; a single one needs no list. An object among the metrics
-// of every output is updated itself if there is one output; of several, each gets a metric that is made as it was, as
-// in Keras.
+// The metrics of every output, or those of each by its name; a single one needs no list. An object
+// among the metrics of every output is updated itself if there is one output; of several, each gets
+// a metric that is made as it was, as in Keras.
 class COHORT_API MetricList {
  public:
   using List = std::vector<MetricArgument>;

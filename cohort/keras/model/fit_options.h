@@ -54,8 +54,8 @@ struct FitOptions {
   // For tensors only; a dataset has it as the third member of its elements.
   Structure sample_weight = Structure();
   int64_t initial_epoch = 0;
-  // Missing or -1: until the data ends. If given (and not the length of the dataset), the next epoch
-  // goes on where this one has stopped.
+  // Missing or -1: until the data ends. If given (and not the length of the dataset), the next
+  // epoch goes on where this one has stopped.
   std::optional<int64_t> steps_per_epoch = std::nullopt;
   std::optional<int64_t> validation_steps = std::nullopt;
   std::optional<int64_t> validation_batch_size = std::nullopt;  // missing: batch_size

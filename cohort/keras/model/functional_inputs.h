@@ -18,9 +18,9 @@ class FunctionalInputs {
   const keras::SymbolicStructure& form() const { return inputs_; }
 
   // Returns one leaf per input of the model, in order. Dicts are matched by key (for a model with a
-  // tuple of inputs, by the names of the inputs, and never by place); a single leaf fits a dict of one. As in Keras, a
-  // last dimension of size 1 is added or removed if that gives the right rank, and one example
-  // without a batch dimension is accepted, with a warning the first time.
+  // tuple of inputs, by the names of the inputs, and never by place); a single leaf fits a dict of
+  // one. As in Keras, a last dimension of size 1 is added or removed if that gives the right rank,
+  // and one example without a batch dimension is accepted, with a warning the first time.
   // Errors: InvalidArgument (number, keys, kind or shapes; `model` is its name).
   std::vector<Leaf> bind(const Structure& inputs, const std::string& model) const;
 

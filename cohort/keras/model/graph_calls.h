@@ -9,8 +9,9 @@
 
 namespace cohort::internal {
 
-// The calls between a model's inputs and outputs, by layer; an Input is a call of its layer. Those of one layer have
-// numbers from 0 on, in the order in which a walk from the outputs reaches them. Thread safety: immutable.
+// The calls between a model's inputs and outputs, by layer; an Input is a call of its layer. Those
+// of one layer have numbers from 0 on, in the order in which a walk from the outputs reaches them.
+// Thread safety: immutable.
 class GraphCalls {
  public:
   GraphCalls(const keras::SymbolicStructure& inputs, const keras::SymbolicStructure& outputs);

@@ -44,10 +44,11 @@ class LayerGraph {
     for (const SymbolicTensor& input : sorted_leaves(inputs)) {
       const bool real = !input.node()->inputs;
       input_layers_.emplace_back(
-          key_of(input), real ? input.layer()
-                              : keras::Input(example_shape(input),
-                                             {.name = input.layer().name(), .dtype = leaf_type(input.spec())})
-                                    .layer());
+          key_of(input),
+          real ? input.layer()
+               : keras::Input(example_shape(input),
+                              {.name = input.layer().name(), .dtype = leaf_type(input.spec())})
+                     .layer());
     }
     for (const SymbolicTensor& output : sorted_leaves(outputs)) visit(output);
     measure_depths();

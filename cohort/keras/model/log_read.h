@@ -18,8 +18,8 @@ struct LogRead {
   bool is_required = false;
 };
 
-// The numbers that `callback`, of the library's own class `Own`, adds to an epoch's logs; nullopt for
-// a class derived from it, which may add more.
+// The numbers that `callback`, of the library's own class `Own`, adds to an epoch's logs; nullopt
+// for a class derived from it, which may add more.
 template <class Own>
 std::optional<std::vector<std::string>> added_by(const Own& callback,
                                                  std::vector<std::string> names = {}) {

@@ -44,8 +44,8 @@ class COHORT_API Model : public layers::Layer {
 
   List<Variable> variables() const override;
 
-  // A table of the layers with output shapes, numbers of parameters and, of a graph that is no chain, what each
-  // layer is connected to, as Keras prints it: to stdout, to `out`, or as a text.
+  // A table of the layers with output shapes, numbers of parameters and, of a graph that is no
+  // chain, what each layer is connected to, as Keras prints it: to stdout, to `out`, or as a text.
   // Errors: FailedPrecondition (not built yet: call it first, or give it an Input).
   void summary() const;
   void summary(std::ostream& out) const;
@@ -55,12 +55,13 @@ class COHORT_API Model : public layers::Layer {
   // ran, and why the others run by themselves. See docs/keras.md.
   virtual std::string explain() const;
 
-  // What fit and evaluate report and reset: those of compile, and those that layers have added by now
-  // (Layer::add_metric); a model with steps of its own may return its own.
+  // What fit and evaluate report and reset: those of compile, and those that layers have added by
+  // now (Layer::add_metric); a model with steps of its own may return its own.
   // Errors: InvalidArgument (a layer has added one whose name another has).
   virtual std::vector<metrics::Metric> metrics() const;
-  // Names of the outputs, by which compile knows them: of a Functional those of the layers that make
-  // them, of a Sequential that of its last layer, of a subclass "output_1", ...; dicts have their keys.
+  // Names of the outputs, by which compile knows them: of a Functional those of the layers that
+  // make them, of a Sequential that of its last layer, of a subclass "output_1", ...; dicts have
+  // their keys.
   virtual std::vector<std::string> output_names(size_t count) const;
   // Errors: FailedPrecondition (not compiled).
   const optimizers::Optimizer& optimizer() const;
@@ -79,9 +80,9 @@ class COHORT_API Model : public layers::Layer {
 
   // For these steps: what they do, piece by piece. In a replica.
   //
-  // The sum of the compiled losses and of the layers' penalties, over the number of replicas, since gradients
-  // are summed; its mean over all rows so far is reported as "loss". COLLECTIVE with Reduction::SUM and
-  // NONE, whose mean counts a batch by the square of its rows, as in Keras.
+  // The sum of the compiled losses and of the layers' penalties, over the number of replicas, since
+  // gradients are summed; its mean over all rows so far is reported as "loss". COLLECTIVE with
+  // Reduction::SUM and NONE, whose mean counts a batch by the square of its rows, as in Keras.
   Tensor compute_loss(const Structure& y, const Structure& y_pred,
                       const Structure& sample_weight = Structure());
   // Updates the metrics of compile.
@@ -119,13 +120,14 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   std::string summary_text() const { return model().summary_text(); }
   std::string explain() const { return model().explain(); }
 
-  // ---- training: docs/fit.md ----------------------------------------------------------------------
-  // All of it outside of steps, one call at a time, on the strategy in whose scope the model was
-  // made. With several tasks COLLECTIVE: all of them make the same calls with the same options.
+  // ---- training: docs/fit.md
+  // ---------------------------------------------------------------------- All of it outside of
+  // steps, one call at a time, on the strategy in whose scope the model was made. With several
+  // tasks COLLECTIVE: all of them make the same calls with the same options.
 
   // Says how the model is trained; a second call begins afresh, with the weights that there are.
-  // Errors: InvalidArgument (unknown names; lists that do not fit the outputs;
-  // steps_per_execution below 1; the values of load_weights that wait are those of another optimizer).
+  // Errors: InvalidArgument (unknown names; lists that do not fit the outputs; steps_per_execution
+  // below 1; the values of load_weights that wait are those of another optimizer).
   void compile(const CompileOptions& options = {}) const;
 
   // Trains over epochs of the data. Returns the logs of all epochs.
@@ -137,8 +139,8 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   // The loss and the metrics over the data. Errors: as fit.
   Logs evaluate(const Data& data, const EvaluateOptions& options = {}) const;
   Logs evaluate(const Data& x, const Structure& y, const EvaluateOptions& options = {}) const;
-  // The model's outputs, a row for each row of the data and in its order, on the CPU. Of a dataset's
-  // (x, y) it uses x. Errors: as fit, but for compile.
+  // The model's outputs, a row for each row of the data and in its order, on the CPU. Of a
+  // dataset's (x, y) it uses x. Errors: as fit, but for compile.
   Structure predict(const Data& data, const PredictOptions& options = {}) const;
 
   // One step on one global batch. Logs as fit's and evaluate's. Errors: as fit.
@@ -156,20 +158,21 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   bool stop_training() const;
   void set_stop_training(bool stop) const;
 
-  // The weights, and the optimizer of compile if there is one, as a train::Checkpoint, which becomes the latest of
-  // its directory; Keras 2.15 reads and writes the same files. load_weights reads the optimizer, with its iterations
-  // and learning rate, where the file has one (of another class: it warns, and leaves compile's alone). If the model is
-  // not compiled, the next compile takes these values, a later one begins afresh, and a save before carries them on.
-  // Errors: as Checkpoint::write and read; save_weights: FailedPrecondition (the weights are still to be made);
-  // load_weights: InvalidArgument (the file lacks one of the model's weights).
+  // The weights, and the optimizer of compile if there is one, as a train::Checkpoint, which
+  // becomes the latest of its directory; Keras 2.15 reads and writes the same files. load_weights
+  // reads the optimizer, with its iterations and learning rate, where the file has one (of another
+  // class: it warns, and leaves compile's alone). If the model is not compiled, the next compile
+  // takes these values, a later one begins afresh, and a save before carries them on.
+  // Errors: as Checkpoint::write and read; save_weights: FailedPrecondition (the weights are still
+  // to be made); load_weights: InvalidArgument (the file lacks one of the model's weights).
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path) const;
 
   // The architecture as JSON, as Keras 2.15 writes and reads it. models::model_from_json makes the
   // model again, without its weights.
   // Errors (all name the layer): Unimplemented (no configuration, or a function of the program),
-  // InvalidArgument (a text that is not UTF-8; as LayerHandle::get_config; models nested deeper than what is
-  // read again, some sixty Sequentials in each other), what a get_config throws.
+  // InvalidArgument (a text that is not UTF-8; as LayerHandle::get_config; models nested deeper
+  // than what is read again, some sixty Sequentials in each other), what a get_config throws.
   std::string to_json() const;
   // Writes the whole model into the directory `path`: its architecture, weights, optimizer and what
   // compile said. models::load_model makes it again. What a kill leaves at any moment is the model

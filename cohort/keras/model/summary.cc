@@ -25,7 +25,8 @@ struct Columns {
 const Columns kChain{{29, 55, 65}};
 const Columns kGraph{{29, 58, 68, 98}};
 
-// How much of `text` stands in a line with so much room: to the end of a tuple's or list's member, if there is one.
+// How much of `text` stands in a line with so much room: to the end of a tuple's or list's member,
+// if there is one.
 size_t part_in_line(const std::string& text, size_t room) {
   size_t part = std::min(room, text.size());
   for (const char* end : {"),", "},", "],", "',"}) {

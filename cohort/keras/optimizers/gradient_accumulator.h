@@ -18,9 +18,9 @@
 
 namespace cohort::internal {
 
-// Each replica adds up for itself, so that calls without an update exchange nothing. The sums and the number of
-// calls are variables, and so in checkpoints; where workers run steps by themselves, each at its own pace,
-// they are in the worker's memory, and go with it.
+// Each replica adds up for itself, so that calls without an update exchange nothing. The sums and
+// the number of calls are variables, and so in checkpoints; where workers run steps by themselves,
+// each at its own pace, they are in the worker's memory, and go with it.
 // Thread safety: make while no replica is in another call; the rest from all replicas at once.
 class GradientAccumulator final : public train::Trackable {
  public:
@@ -31,9 +31,9 @@ class GradientAccumulator final : public train::Trackable {
 
   // Adds the calling replica's gradients and returns false; or returns true and adds nothing where
   // this call is the one that updates.
-  // Errors: InvalidArgument (no gradient at all, as Optimizer; a gradient's shape or dtype; other variables than
-  // those of the replica's first call since the last update, whose sums would wait for a later one);
-  // the call has then added nothing.
+  // Errors: InvalidArgument (no gradient at all, as Optimizer; a gradient's shape or dtype; other
+  // variables than those of the replica's first call since the last update, whose sums would wait
+  // for a later one); the call has then added nothing.
   bool update_is_due(const distribute::ReplicaContext& replica,
                      const keras::optimizers::GradientsAndVariables& gradients);
   // The means over the replica's calls since the last update, this one included.

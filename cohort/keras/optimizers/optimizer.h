@@ -63,14 +63,14 @@ class COHORT_API Optimizer {
   // Errors: FailedPrecondition (in a step; variables of several strategies).
   void build(const std::vector<Variable>& variables) const;
 
-  // Sets the variables to their moving averages, for evaluation or at the end of training; fit ends with
-  // it.
+  // Sets the variables to their moving averages, for evaluation or at the end of training; fit ends
+  // with it.
   // Errors: FailedPrecondition (in a step; made without use_ema), NotFound (a variable that the
   // optimizer has not seen).
   void finalize_variable_values(const std::vector<Variable>& variables) const;
 
-  // How many updates were left out for gradients that were not finite: with parameter servers by all
-  // workers together, elsewhere by each process, which is the same number. Outside of steps.
+  // How many updates were left out for gradients that were not finite: with parameter servers by
+  // all workers together, elsewhere by each process, which is the same number. Outside of steps.
   int64_t skipped_updates() const;
   // The number of updates applied: int64, shape [].
   Variable iterations() const;

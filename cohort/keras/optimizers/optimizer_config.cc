@@ -121,8 +121,8 @@ Json field_json(const LearningRate& value) {
   for (const internal::Named<internal::ScheduleClass>& entry : internal::schedule_classes()) {
     Json config = entry.value.write(*value.schedule());
     if (config.is_null()) continue;
-    return internal::json_of(internal::serialized("keras.optimizers.schedules", entry.class_name,
-                                                  std::move(config)));
+    return internal::json_of(
+        internal::serialized("keras.optimizers.schedules", entry.class_name, std::move(config)));
   }
   return nullptr;
 }
@@ -138,8 +138,8 @@ void read_field(const Json& json, LearningRate& value, const std::string& where)
     internal::throw_unknown_name("schedule", parts.class_name,
                                  internal::names_of(internal::schedule_classes()), where);
   }
-  value = internal::read_fields(
-      parts.config, internal::str(where, " (", parts.class_name, ")"), found->value.read);
+  value = internal::read_fields(parts.config, internal::str(where, " (", parts.class_name, ")"),
+                                found->value.read);
 }
 
 namespace {

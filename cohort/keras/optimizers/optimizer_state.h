@@ -10,7 +10,6 @@
 
 #include "cohort/distribute/core/build_once.h"
 #include "cohort/distribute/gradients/exchange_plans.h"
-#include "cohort/distribute/core/build_once.h"
 #include "cohort/keras/base/config.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
 #include "cohort/keras/optimizers/gradient_accumulator.h"
@@ -63,12 +62,13 @@ class OptimizerState final : public train::Trackable, public SavedKind {
 
   // Makes the iterations, so that a checkpoint always has them.
   std::vector<train::TrackableChild> checkpoint_children() override;
-  // Optimizers of another class, or with other slots, number what they keep for a variable otherwise.
+  // Optimizers of another class, or with other slots, number what they keep for a variable
+  // otherwise.
   void check_saved(const std::vector<SavedChild>& children) const override;
 
  private:
-  // The rest of a step, after the gradients were passed. False: they are not finite, and not wanted;
-  // skip says so.
+  // The rest of a step, after the gradients were passed. False: they are not finite, and not
+  // wanted; skip says so.
   bool update(distribute::ReplicaContext& replica, GradientExchange& exchange,
               bool aggregate_gradients);
   // Errors: InvalidArgument (NotFinite::RAISE).

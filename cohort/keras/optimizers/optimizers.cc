@@ -38,8 +38,8 @@ CommonOptions common(const RMSpropOptions& options) {
   return result;
 }
 
-// The rule's options are those of the same names. Its own learning rate stays unused: `prepare` gets
-// that of the step.
+// The rule's options are those of the same names. Its own learning rate stays unused: `prepare`
+// gets that of the step.
 template <class RuleOptions, class Options>
 RuleOptions rule_options(const Options& options) {
   RuleOptions result;

@@ -17,8 +17,8 @@
 
 namespace cohort::keras::optimizers {
 
-// A number or a schedule: Adam(1e-3) is Adam({.learning_rate = 1e-3}). What Keras takes next may follow:
-// SGD(0.1, 0.9) has a momentum of 0.9.
+// A number or a schedule: Adam(1e-3) is Adam({.learning_rate = 1e-3}). What Keras takes next may
+// follow: SGD(0.1, 0.9) has a momentum of 0.9.
 template <class T>
 concept LearningRateLike = std::convertible_to<const T&, LearningRate>;
 

@@ -1,4 +1,5 @@
-// Configurations with numbers that no layer or metric can have: each ends in an error that names its place.
+// Configurations with numbers that no layer or metric can have: each ends in an error that names
+// its place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -16,8 +16,8 @@
 
 namespace cohort::keras::models {
 
-// Makes an object of a class of the program of what its get_config gave, a new one each time. It gets its
-// name, and whether it is trainable, from the reader, unless the function has set them.
+// Makes an object of a class of the program of what its get_config gave, a new one each time. It
+// gets its name, and whether it is trainable, from the reader, unless the function has set them.
 using FromConfig = std::function<layers::LayerHandle(const Config& config)>;
 // Functions by the classes' names.
 using CustomObjects = std::map<std::string, FromConfig>;
@@ -29,8 +29,9 @@ struct LoadOptions {
 };
 
 // The model in the directory `path`, made under the strategy of the present scope.
-// Errors: NotFound (no model there), DataLoss (damaged), InvalidArgument (an unknown class, with the
-// nearest known one; configurations that no layer takes), Unimplemented (what Cohort does not have).
+// Errors: NotFound (no model there), DataLoss (damaged), InvalidArgument (an unknown class, with
+// the nearest known one; configurations that no layer takes), Unimplemented (what Cohort does not
+// have).
 COHORT_API ModelHandle load_model(const std::string& path, const LoadOptions& options = {});
 
 // A Sequential or functional model as Keras 2.15 or ModelHandle::to_json writes it, with fresh
@@ -38,8 +39,8 @@ COHORT_API ModelHandle load_model(const std::string& path, const LoadOptions& op
 COHORT_API ModelHandle model_from_json(std::string_view json,
                                        const CustomObjects& custom_objects = {});
 
-// A model of the same layers, with fresh weights and not compiled, made under the strategy of the present scope.
-// `set_weights(model.get_weights())` of the copy takes over the weights, too.
+// A model of the same layers, with fresh weights and not compiled, made under the strategy of the
+// present scope. `set_weights(model.get_weights())` of the copy takes over the weights, too.
 // Errors: as ModelHandle::to_json and model_from_json.
 COHORT_API ModelHandle clone_model(const ModelHandle& model,
                                    const CustomObjects& custom_objects = {});

@@ -5,8 +5,8 @@
 //   variables-N.data-00000-of-00001
 //
 // model.json names the checkpoint, is replaced in one step, and only when the checkpoint is there:
-// whoever looks finds the model saved before or the new one. Who has read model.json before it was replaced
-// may find its checkpoint gone, and reads it again.
+// whoever looks finds the model saved before or the new one. Who has read model.json before it was
+// replaced may find its checkpoint gone, and reads it again.
 #pragma once
 
 #include <memory>
@@ -23,11 +23,12 @@ inline constexpr const char* kModelFile = "model.json";
 
 class CheckpointDirectory;
 
-// What save and save_weights write: the children of the model and, where it is compiled or such values wait
-// for compile, "optimizer".
+// What save and save_weights write: the children of the model and, where it is compiled or such
+// values wait for compile, "optimizer".
 train::Checkpoint weights_checkpoint(const keras::ModelHandle& model);
 
-// Why a save would have none of the model's weights: they are still to be made, and no restored values wait for them.
+// Why a save would have none of the model's weights: they are still to be made, and no restored
+// values wait for them.
 std::optional<std::string> why_without_weights(keras::Model& model);
 
 // Saves one model, now and later on. Thread safety: none.

@@ -9,7 +9,8 @@
 namespace cohort::internal {
 namespace {
 
-// The options that a call was given, but for those that are as nobody gives them: texts that errors show are short.
+// The options that a call was given, but for those that are as nobody gives them: texts that errors
+// show are short.
 class GivenOptions {
  public:
   template <class T>

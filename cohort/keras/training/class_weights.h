@@ -16,7 +16,8 @@ class ClassWeightTable {
   explicit ClassWeightTable(const std::map<int64_t, double>& weights);
   // A batch (x, y) or (x, y, sample_weight), with the weights of its classes multiplied into its
   // sample weights. y holds a class by number, or by ones along its last dimension.
-  // Errors: InvalidArgument (no y; several outputs; sample weights that do not fit those of the classes).
+  // Errors: InvalidArgument (no y; several outputs; sample weights that do not fit those of the
+  // classes).
   Structure apply(const Structure& data) const;
 
  private:

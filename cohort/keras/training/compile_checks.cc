@@ -24,7 +24,8 @@ void check_names_of(const keras::CompileOptions& options) {
   }
 }
 
-// Errors: InvalidArgument (one object in two places, which would mix their numbers; an output named twice).
+// Errors: InvalidArgument (one object in two places, which would mix their numbers; an output named
+// twice).
 void check_each_once(const keras::CompileOptions& options) {
   std::map<const train::Trackable*, std::string> places;
   const auto add = [&](const keras::MetricArgument& metric, const std::string& place) {

@@ -5,7 +5,8 @@
 
 namespace cohort::internal {
 
-// Errors: InvalidArgument (an unknown name; one metric object in two places; an output that is named twice).
+// Errors: InvalidArgument (an unknown name; one metric object in two places; an output that is
+// named twice).
 void check_compile_options(const keras::CompileOptions& options);
 
 }  // namespace cohort::internal

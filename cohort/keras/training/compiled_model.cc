@@ -58,8 +58,8 @@ struct Taker {
   const std::string& name;
 };
 
-// The labels of an output. Errors: InvalidArgument (none for it; strings, ragged or sparse ones: names them, and what
-// takes them).
+// The labels of an output. Errors: InvalidArgument (none for it; strings, ragged or sparse ones:
+// names them, and what takes them).
 Tensor labels_for(const Structure& labels, const Place& output, const Taker& taker) {
   const bool are_one_composite = composite_kind(labels) != Composite::kNone;
   const Structure& own =
@@ -82,7 +82,8 @@ Tensor labels_for(const Structure& labels, const Place& output, const Taker& tak
               : "dense tensors; call to_tensor() in the dataset's map, which pads the rows"));
 }
 
-// The weights of an output: one tensor weighs all outputs, a dict those that it names. Undefined: there are none.
+// The weights of an output: one tensor weighs all outputs, a dict those that it names. Undefined:
+// there are none.
 Tensor weight_for(const Structure& weights, const Place& output) {
   if (weights.num_leaves() == 0) return {};
   const bool has_others = weights.is_dict() && output.count > 1;
@@ -144,7 +145,8 @@ int64_t rows_of_batch(distribute::ReplicaContext& replica, int64_t rows) {
 LossMean::LossMean(const std::string& name) : Metric(make_mean_state(name)) {}
 
 void LossMean::add(const Tensor& mean, int64_t rows) const {
-  // Means of nothing are no numbers. The sums are made all the same, on all replicas and tasks or on none.
+  // Means of nothing are no numbers. The sums are made all the same, on all replicas and tasks or
+  // on none.
   if (rows == 0) {
     return state().add_nothing();
   }

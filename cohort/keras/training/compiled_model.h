@@ -32,9 +32,9 @@ class CompiledModel {
   using OutputNames = std::function<std::vector<std::string>(size_t count)>;
 
   // output_names: those of the model.
-  // Errors: InvalidArgument (steps_per_execution below 1; an unknown name of an optimizer, loss or metric,
-  // with the nearest known one; one metric object in two places; an output named twice; two metrics of one
-  // name).
+  // Errors: InvalidArgument (steps_per_execution below 1; an unknown name of an optimizer, loss or
+  // metric, with the nearest known one; one metric object in two places; an output named twice; two
+  // metrics of one name).
   CompiledModel(const keras::CompileOptions& options, OutputNames output_names);
 
   const keras::CompileOptions& options() const { return options_; }

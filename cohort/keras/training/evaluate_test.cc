@@ -63,8 +63,8 @@ TEST(Evaluate, SumsOverTheBatchHoweverItIsDivided) {
   }
 }
 
-// The numbers of Keras 2.15 on one replica: of losses that stay apart a batch's mean counts by the square of its
-// rows, and their sum is minimized.
+// The numbers of Keras 2.15 on one replica: of losses that stay apart a batch's mean counts by the
+// square of its rows, and their sum is minimized.
 TEST(Evaluate, ReportsLossesThatStayApartAsKerasDoes) {
   const losses::LossOptions each{.reduction = losses::Reduction::NONE};
   for (const int replicas : {1, 2, 3}) {
@@ -109,7 +109,8 @@ TEST(Evaluate, ReportsThePenaltiesOfAModelWithoutALoss) {
   }
 }
 
-// Of losses [batch, height, width] a vector of weights is one for each row of an image, as in Keras.
+// Of losses [batch, height, width] a vector of weights is one for each row of an image, as in
+// Keras.
 TEST(Evaluate, WeighsImagesByWeightsOfTheirShape) {
   const Sequential model({layers::Flatten(), layers::Reshape({2, 2, 1})});
   model.compile({.loss = "mse", .weighted_metrics = {"mse"}});
@@ -206,8 +207,8 @@ TEST(Predict, ComesInTheOrderOfTheData) {
 
 struct PredictOfFiles : data::FilesTest {};
 
-// TensorFlow's test_predict_on_dataset_shard_options_file_multi_worker_mirrored: one file is too few for
-// two tasks to take files, but not for them to predict its rows.
+// TensorFlow's test_predict_on_dataset_shard_options_file_multi_worker_mirrored: one file is too
+// few for two tasks to take files, but not for them to predict its rows.
 TEST_F(PredictOfFiles, RowsOfOneFileAreDividedWhateverItsPolicySays) {
   const std::string file = write("numbers.txt", "0\n1\n2\n3\n4\n5\n6\n");
   data::Options options;

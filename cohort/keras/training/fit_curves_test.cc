@@ -146,7 +146,8 @@ TEST(FitCurves, OfTwoTasksAreThoseOfTwoReplicas) {
   EXPECT_EQ(fitted[0].weights, fitted[1].weights);
 }
 
-// One of the two has no rows in its first step, in which metrics and optimizer make their variables.
+// One of the two has no rows in its first step, in which metrics and optimizer make their
+// variables.
 TEST(FitCurves, BeginWithATaskWithoutRows) {
   std::vector<Curve> curves(2);
   distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {

@@ -249,7 +249,8 @@ TEST(FitElsewhere, BatchHooksAreCalledAndCanStop) {
   EXPECT_THAT(run.counter->take(), ElementsAreArray(times(40, 1)));
 }
 
-// Where the end is only known when a worker has met it, more steps are scheduled than there are batches.
+// Where the end is only known when a worker has met it, more steps are scheduled than there are
+// batches.
 TEST(FitElsewhere, BatchHooksAreCalledForBatchesThatThereAre) {
   Counting run(2, 1);
   std::vector<int64_t> begun;

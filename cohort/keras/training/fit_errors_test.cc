@@ -156,7 +156,8 @@ TEST_F(FitErrors, ANaNOfOneReplicaIsSkippedByAll) {
               HasSubstr("not finite"));
 }
 
-// Under such a limit writing fails as on a full disk. A checkpoint's data are larger, and what is logged is not.
+// Under such a limit writing fails as on a full disk. A checkpoint's data are larger, and what is
+// logged is not.
 constexpr rlim_t kFullDisk = 2000;
 
 TEST_F(FitErrors, AFullDiskUnderModelCheckpointIsSaidAndTrainingGoesOn) {

@@ -101,7 +101,8 @@ TEST_F(FitInterrupt, TasksEndValidationAtTheSameStep) {
   for (const InterruptsValidation& one : interrupts) EXPECT_EQ(one.said.back(), "interrupted");
 }
 
-// Runs `call` on two tasks, of which the first is interrupted in its third step; both end, with this message.
+// Runs `call` on two tasks, of which the first is interrupted in its third step; both end, with
+// this message.
 void expect_tasks_end(const char* message,
                       const std::function<void(const Sequential&, Callback&)>& call) {
   struct InterruptsThirdStep : Callback {

@@ -170,7 +170,8 @@ TEST(Fit, NamesTheCallbackThatThrows) {
   model.fit(image_batches(12, 6), {.verbose = 0});  // and can train again
 }
 
-// Throws in one hook, in the second epoch where there are several, and again where it hears of that.
+// Throws in one hook, in the second epoch where there are several, and again where it hears of
+// that.
 class ThrowsIn : public Callback {
  public:
   ThrowsIn(std::string hook, std::function<void()> thrower)
@@ -310,8 +311,8 @@ TEST(Fit, WeighsClassesAndExamplesTogether) {
   EXPECT_THAT(refused(tuple(of_examples, of_examples)), HasSubstr("one tensor of sample weights"));
 }
 
-// TensorFlow's testRegularizerLoss: of x + v and a penalty of v, by whatever number of replicas, the
-// gradient is 2.
+// TensorFlow's testRegularizerLoss: of x + v and a penalty of v, by whatever number of replicas,
+// the gradient is 2.
 TEST(Fit, APenaltyCountsOnceForAllReplicas) {
   class AddOne : public layers::Layer {
     void build(const std::vector<Shape>&) override {

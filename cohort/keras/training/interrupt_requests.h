@@ -20,8 +20,8 @@ class InterruptRequests {
  public:
   explicit InterruptRequests(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {}
 
-  // Whether a person has asked any task to end. COLLECTIVE over tasks at each sixteenth call, at which they
-  // agree, since that takes time; before it says no.
+  // Whether a person has asked any task to end. COLLECTIVE over tasks at each sixteenth call, at
+  // which they agree, since that takes time; before it says no.
   bool any();
   // The same now. COLLECTIVE over tasks.
   bool any_now();

@@ -22,8 +22,8 @@ class KeptMetrics {
   std::vector<std::pair<NamedMetric, MetricState::Sums>> kept_;
 };
 
-// What `call` returns. If it runs within another call that trains or evaluates this model, that one goes on
-// with the sums that its metrics had. Within the TrainingTurn of `call`.
+// What `call` returns. If it runs within another call that trains or evaluates this model, that one
+// goes on with the sums that its metrics had. Within the TrainingTurn of `call`.
 template <class Call>
 auto keeping_outer_metrics(const Training& training, const keras::Model& model, const Call& call) {
   if (!training.turns.are_nested()) return call();

@@ -1,8 +1,8 @@
 // The calls of ModelHandle that train.
 #include <optional>
 
-#include "cohort/distribute/step/step_runner.h"
 #include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/step/step_runner.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/model/model.h"
 #include "cohort/keras/training/evaluation.h"

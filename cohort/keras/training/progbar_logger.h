@@ -16,8 +16,8 @@ namespace cohort::keras::callbacks {
 
 // fit, evaluate and predict add one of their own unless .verbose is 0. With verbose 1 on a terminal
 // the line moves; its numbers are read at most every 50 ms, or, with several tasks, twenty times an
-// epoch, since all of them read together. At the end of training it says where the time went, unless
-// the program profiles by itself. Only the chief prints.
+// epoch, since all of them read together. At the end of training it says where the time went,
+// unless the program profiles by itself. Only the chief prints.
 class COHORT_API ProgbarLogger : public Callback {
  public:
   ~ProgbarLogger() override;

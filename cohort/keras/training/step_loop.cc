@@ -45,8 +45,8 @@ Dataset dataset_of_rows(const DataSource::Rows& rows, const InputPlan& plan) {
   if (plan.with_index) all = tuple(at::arange(count, at::kLong), rows.x);
   Dataset dataset = Dataset::from_tensor_slices(all);
   if (plan.shuffle_seed) {
-    // Not as a number of the dataset's own: where workers read, each has drawn another one, and takes the
-    // order from the coordinator.
+    // Not as a number of the dataset's own: where workers read, each has drawn another one, and
+    // takes the order from the coordinator.
     const SeedScope seeds(*plan.shuffle_seed);
     dataset = dataset.shuffle(count);
   }

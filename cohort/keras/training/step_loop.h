@@ -54,13 +54,13 @@ class StepLoop {
     knows_end_ = input_ == nullptr || input_->knows_end();
   }
 
-  // Whether run() has a step to count. Where only steps find out where the data ends, schedules some,
-  // while fewer than `most` are ahead, and waits until `at_once` of those ahead have had data, or all that
-  // had any are over.
+  // Whether run() has a step to count. Where only steps find out where the data ends, schedules
+  // some, while fewer than `most` are ahead, and waits until `at_once` of those ahead have had
+  // data, or all that had any are over.
   // Errors: those of the steps and the data.
   bool has_next(int64_t at_once, int64_t most);
-  // Runs so many steps, or fewer where the data ends; some may still be under way. Returns how many.
-  // There is a batch for the first of them: the caller has asked has_next(), or knows.
+  // Runs so many steps, or fewer where the data ends; some may still be under way. Returns how
+  // many. There is a batch for the first of them: the caller has asked has_next(), or knows.
   // Errors: those of the steps and the data.
   int64_t run(int64_t steps);
   // Steps that were scheduled and that no run() has counted. After join() they all had data.

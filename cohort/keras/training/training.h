@@ -26,11 +26,12 @@ class Training {
  public:
   static Training& of(keras::Model& model);
 
-  // Errors: also FailedPrecondition (fit, evaluate or a step is under way: their numbers would be lost);
-  // InvalidArgument (the values that wait for the optimizer are not those of this one: they wait on).
+  // Errors: also FailedPrecondition (fit, evaluate or a step is under way: their numbers would be
+  // lost); InvalidArgument (the values that wait for the optimizer are not those of this one: they
+  // wait on).
   void compile(const keras::CompileOptions& options, keras::Model& model);
-  // What the restore that `model` was just part of has for an "optimizer" beside the weights waits for that of
-  // the next compile, until weights are restored from elsewhere.
+  // What the restore that `model` was just part of has for an "optimizer" beside the weights waits
+  // for that of the next compile, until weights are restored from elsewhere.
   void keep_optimizer_values(keras::Model& model);
   // Such values, which a checkpoint that has this object carries on. nullptr: none wait.
   std::shared_ptr<train::Trackable> waiting_optimizer(keras::Model& model) const;
@@ -40,7 +41,8 @@ class Training {
 
   // What the model reports: its own metrics(), under the names of compile.
   std::vector<NamedMetric> metrics(const keras::Model& model) const;
-  // Metrics that are made later appear to it as long as it lives, until all are reset. Between steps.
+  // Metrics that are made later appear to it as long as it lives, until all are reset. Between
+  // steps.
   void report_to(const std::shared_ptr<ReportedMetrics>& reported, keras::Model& model);
   // Resets all metrics, also those whose sums a restore brought and that are still to be made.
   void reset_metrics(const keras::Model& model);
@@ -70,9 +72,9 @@ class Training {
 
 // The model behind a handle.
 std::shared_ptr<keras::Model> model_of(const keras::ModelHandle& handle);
-// Calls `write`, which writes files: in each task, which write as a group; or where workers run steps by
-// themselves in the coordinator alone, for which the others wait, as in fit. COLLECTIVE over tasks, but
-// for callbacks. Errors: those of `write`, in every task.
+// Calls `write`, which writes files: in each task, which write as a group; or where workers run
+// steps by themselves in the coordinator alone, for which the others wait, as in fit. COLLECTIVE
+// over tasks, but for callbacks. Errors: those of `write`, in every task.
 void write_for_all(const keras::Model& model, FunctionRef<void()> write);
 // Current numbers of those that steps have updated since their reset. COLLECTIVE over tasks.
 void read_metrics(const std::vector<NamedMetric>& metrics,

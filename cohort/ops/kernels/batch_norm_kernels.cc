@@ -8,8 +8,8 @@
 namespace cohort::internal {
 namespace {
 
-// Blocks that stay in the first-level cache: sums over so few rows are exact enough as floats, and are
-// added up as doubles.
+// Blocks that stay in the first-level cache: sums over so few rows are exact enough as floats, and
+// are added up as doubles.
 constexpr int64_t kRows = 32;
 constexpr int64_t kChannels = 64;
 

@@ -66,8 +66,8 @@ COHORT_INLINE void for_pixels(const PooledConvolution& s, const float* gradients
   }
 }
 
-// kVectors vectors of channels of each tap of a 3x3 window. kChannels: those of the image where that
-// is known when this is compiled, which spares half of the instructions; else 0.
+// kVectors vectors of channels of each tap of a 3x3 window. kChannels: those of the image where
+// that is known when this is compiled, which spares half of the instructions; else 0.
 template <int kVectors, int kChannels>
 struct Taps {
   Floats at[9 * kVectors];

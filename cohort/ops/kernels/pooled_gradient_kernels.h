@@ -42,8 +42,8 @@ void pooled_image_gradient_reference(const PooledConvolution& shape, const float
                                      const float* gradient, const uint8_t* places,
                                      float* image_gradient);
 
-// to[c][r] = the sum of matrix[r][c] over the matrices, in their order. Shapes: [rows, columns] each ->
-// [columns, rows]. What brings kernels into the layout above and their gradients back.
+// to[c][r] = the sum of matrix[r][c] over the matrices, in their order. Shapes: [rows, columns]
+// each -> [columns, rows]. What brings kernels into the layout above and their gradients back.
 void sum_transposed(std::span<const float* const> matrices, int64_t rows, int64_t columns,
                     float* to);
 

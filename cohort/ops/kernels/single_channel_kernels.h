@@ -25,9 +25,9 @@ bool has_kernels(const SingleChannel& shape);
 
 int64_t scratch_size(const SingleChannel& shape);
 
-// image: rows of `width` pixels; kernel: [size, size, filters]; bias: [filters] or nullptr; scratch:
-// scratch_size elements.
-// out, places: [pooled_height, pooled_width, filters], as max_pool_rows gives them.
+// image: rows of `width` pixels; kernel: [size, size, filters]; bias: [filters] or nullptr;
+// scratch: scratch_size elements. out, places: [pooled_height, pooled_width, filters], as
+// max_pool_rows gives them.
 void convolve_single_channel(const SingleChannel& shape, const float* image, const float* kernel,
                              const float* bias, float* scratch, float* out, uint8_t* places);
 void convolve_single_channel_reference(const SingleChannel& shape, const float* image,

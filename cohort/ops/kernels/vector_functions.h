@@ -74,7 +74,8 @@ COHORT_INLINE void hyperbolic_tangent(Vector& x) {
   x = x * above / below;
 }
 
-// log(1 + e^x) = max(x, 0) + log(1 + t) with t = e^-|x|, and that by the series of 2 artanh(t / (2 + t)).
+// log(1 + e^x) = max(x, 0) + log(1 + t) with t = e^-|x|, and that by the series of 2 artanh(t / (2
+// + t)).
 template <class Vector>
 COHORT_INLINE void softplus(Vector& x) {
   const Vector zero{};
@@ -93,8 +94,8 @@ COHORT_INLINE void softplus(Vector& x) {
   x = x + 2.f * s * sum;
 }
 
-// The share of a normal distribution below x, (1 + erf(x / sqrt 2)) / 2. Its tail by Press et al., Numerical
-// Recipes, "erfcc": within 2e-7 of itself but for what exponential loses.
+// The share of a normal distribution below x, (1 + erf(x / sqrt 2)) / 2. Its tail by Press et al.,
+// Numerical Recipes, "erfcc": within 2e-7 of itself but for what exponential loses.
 template <class Vector>
 COHORT_INLINE void normal_share(Vector& x) {
   const Vector zero{};

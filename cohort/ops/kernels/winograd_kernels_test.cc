@@ -15,8 +15,8 @@ struct WinogradCase {
   int64_t images = 1;
 };
 
-// Tiles that reach over the border, in one or both directions; no zeros around, or one row, or such as a
-// gradient has; more tiles than are transformed together; panels of every width.
+// Tiles that reach over the border, in one or both directions; no zeros around, or one row, or such
+// as a gradient has; more tiles than are transformed together; panels of every width.
 constexpr WinogradCase kCases[] = {
     {{.height = 12, .width = 12, .channels = 32, .out_height = 10, .out_width = 10, .filters = 64},
      3},

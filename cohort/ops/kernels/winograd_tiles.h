@@ -8,8 +8,8 @@
 
 namespace cohort::internal::plan {
 
-// The pixels of one tile after the other, kSize x kSize each, of which the first tile's first lies at
-// (-rows_before, -columns_before).
+// The pixels of one tile after the other, kSize x kSize each, of which the first tile's first lies
+// at (-rows_before, -columns_before).
 template <int kSize, class T>
 class TilePixels {
  public:

@@ -1,6 +1,6 @@
 // The transforms of Winograd's F(2x2, 3x3), of sixteen channels or filters at once: each of columns
-// first, then of rows. For loops that are compiled for several processors; included by files of loops
-// alone.
+// first, then of rows. For loops that are compiled for several processors; included by files of
+// loops alone.
 #pragma once
 
 #include "cohort/ops/kernels/vectors.h"

@@ -38,8 +38,8 @@ class COHORT_API StaticHashTable {
   StaticHashTable(const TableInitializer& initializer, const Text& default_value)
       : StaticHashTable(initializer, Structure(StringTensor::scalar(default_value))) {}
 
-  // Shapes: keys [..], of the table's kind -> values of the same shape, on the CPU. Tensors that are
-  // returned, here and below, are the caller's own: a change of them leaves the table as it is.
+  // Shapes: keys [..], of the table's kind -> values of the same shape, on the CPU. Tensors that
+  // are returned, here and below, are the caller's own: a change of them leaves the table as it is.
   // Errors: InvalidArgument (keys of another kind).
   Structure lookup(const Structure& keys) const;
   Structure operator[](const Structure& keys) const { return lookup(keys); }

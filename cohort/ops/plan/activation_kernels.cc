@@ -12,8 +12,9 @@ namespace {
 constexpr float kSeluScale = 1.0507009873554805f;
 constexpr float kSeluLimit = 1.0507009873554805f * 1.6732632423543772f;  // far below 0, negated
 
-// `exponential` gives no less than that of its limit, which times a number far from zero is not small, and times
-// infinity is infinity: here they vanish instead, so that swish and gelu are those of Keras there, zero and NaN.
+// `exponential` gives no less than that of its limit, which times a number far from zero is not
+// small, and times infinity is infinity: here they vanish instead, so that swish and gelu are those
+// of Keras there, zero and NaN.
 COHORT_INLINE void vanish_below(float limit, const Floats& given, Floats& x) {
   const Floats zero{};
   x = given < zero + limit ? zero : x;

@@ -22,8 +22,8 @@ struct Chunk : Part {
 // memory of its own. The division depends on sizes alone, never on how many threads there are, so
 // that neither do the bits of a sum.
 struct Chunks {
-  // widest: the elements of an example's largest value; least: the examples that a chunk should have
-  // at least, where there are as many.
+  // widest: the elements of an example's largest value; least: the examples that a chunk should
+  // have at least, where there are as many.
   Chunks(int64_t batch, int64_t widest, int64_t least = 1);
 
   int64_t batch = 0;

@@ -1,5 +1,5 @@
-// Products of rows with a kernel [features, units], with the bias and activation that follow. Kernels and
-// their gradients stay in the layout of variables.
+// Products of rows with a kernel [features, units], with the bias and activation that follow.
+// Kernels and their gradients stay in the layout of variables.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -31,9 +31,9 @@ struct SharedByDense {
   bool records = false;
   bool wants_input = false;
   std::vector<Product> forward;  // by size of chunk
-  // The gradients of the whole batch. By examples each part of the input's would read the whole kernel, which the
-  // update has just written on several cores: so both are divided by features, where there are enough. Otherwise
-  // the kernel's is by units, the input's by examples.
+  // The gradients of the whole batch. By examples each part of the input's would read the whole
+  // kernel, which the update has just written on several cores: so both are divided by features,
+  // where there are enough. Otherwise the kernel's is by units, the input's by examples.
   DividedProduct kernel;
   DividedProduct data;
 

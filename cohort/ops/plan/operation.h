@@ -47,13 +47,15 @@ struct MaxPooling {
   Size strides{2, 2};
   bool same = false;
 };
-// The mean of each window of an image; at its border, of those pixels that are there. No parameters.
+// The mean of each window of an image; at its border, of those pixels that are there. No
+// parameters.
 struct AveragePooling {
   Size size{2, 2};
   Size strides{2, 2};
   bool same = false;
 };
-// The mean of each channel of an image: [batch, channels], or with `keeps_axes` [batch, 1, 1, channels].
+// The mean of each channel of an image: [batch, channels], or with `keeps_axes` [batch, 1, 1,
+// channels].
 struct GlobalAverage {
   bool keeps_axes = false;
 };
@@ -68,8 +70,8 @@ struct Activation {
   double alpha = 1;  // of leaky relu and elu; not below 0
 };
 inline constexpr Activation kRelu{};
-// Each element times that of its parameter, over 1 - rate. Parameters: what is kept, 1 or 0 for each
-// element of the input, in its shape; whoever runs the plan draws it anew for each pass.
+// Each element times that of its parameter, over 1 - rate. Parameters: what is kept, 1 or 0 for
+// each element of the input, in its shape; whoever runs the plan draws it anew for each pass.
 struct Dropout {
   double rate = 0.5;  // from 0 to below 1
 };
@@ -90,11 +92,11 @@ struct Reshape {
   std::vector<int64_t> example;
 };
 // An LSTM or GRU over sequences, from a state of zeros. Gates are sigmoid's, candidates tanh's; a
-// GRU's reset gate acts after the product (Keras' reset_after). Gives the last state [batch, units],
-// or with `sequences` that of each step, in the order in which they are taken.
-// Parameters: kernel [features, columns], recurrent kernel [units, columns], then, with `bias`, bias
-// [columns], of a GRU [2, columns]. Columns are an LSTM's gates for input, forgetting, candidate and
-// output, `units` each; or a GRU's for update, reset and candidate.
+// GRU's reset gate acts after the product (Keras' reset_after). Gives the last state [batch,
+// units], or with `sequences` that of each step, in the order in which they are taken. Parameters:
+// kernel [features, columns], recurrent kernel [units, columns], then, with `bias`, bias [columns],
+// of a GRU [2, columns]. Columns are an LSTM's gates for input, forgetting, candidate and output,
+// `units` each; or a GRU's for update, reset and candidate.
 struct Recurrent {
   Cell cell = Cell::kLstm;
   int64_t units = 1;
@@ -128,9 +130,9 @@ struct Windows {
 };
 Windows windows(int64_t length, int64_t size, int64_t stride, int64_t dilation, bool same);
 
-// Whether windows are of one pixel, with gaps between them. oneDNN 2.6's kernels for those copy pixels by
-// whole vectors of channels, beyond the end of their memory where vectors do not divide the channels; so the
-// pixels are taken out first, and convolved without gaps.
+// Whether windows are of one pixel, with gaps between them. oneDNN 2.6's kernels for those copy
+// pixels by whole vectors of channels, beyond the end of their memory where vectors do not divide
+// the channels; so the pixels are taken out first, and convolved without gaps.
 bool has_gaps(const Size& size, const Size& strides);
 // The pixels that such windows see.
 // Shapes: [batch, channels, height, width] -> the same, with fewer rows and columns; a view.

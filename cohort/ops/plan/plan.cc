@@ -66,8 +66,8 @@ std::vector<std::string> Plan::describe() const {
   return texts;
 }
 
-// A forward pass without gradients needs values of those chunks alone that are under way, unless a unit
-// must see all first.
+// A forward pass without gradients needs values of those chunks alone that are under way, unless a
+// unit must see all first.
 bool Plan::keeps_all() const { return request_.records || !normalized_.empty(); }
 
 // The number of examples of which a pass keeps values.

@@ -74,8 +74,8 @@ class Plan {
   void give_back(std::unique_ptr<ForwardPass> pass) const;
   std::unique_ptr<BackwardPass> take_backward() const;
   void give_back(std::unique_ptr<BackwardPass> pass) const;
-  // Whether passes that have been given back are kept for the next ones, as they are at first. keep_no_passes
-  // returns those that are free, for the caller to destroy.
+  // Whether passes that have been given back are kept for the next ones, as they are at first.
+  // keep_no_passes returns those that are free, for the caller to destroy.
   struct Passes {
     Pool<ForwardPass>::Objects forward;
     Pool<BackwardPass>::Objects backward;

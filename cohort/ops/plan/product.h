@@ -18,8 +18,8 @@ struct Stride {
   int64_t column = 1;
 };
 
-// [rows, inner] x [inner, columns] -> [rows, columns], with a bias [columns] or none. result_row: how far the
-// result's next row is; 0: there are no gaps.
+// [rows, inner] x [inner, columns] -> [rows, columns], with a bias [columns] or none. result_row:
+// how far the result's next row is; 0: there are no gaps.
 // Errors: NotPlanned.
 Product describe_product(const ProductSizes& sizes, const Stride& left, const Stride& right,
                          bool adds_bias, int64_t result_row = 0);

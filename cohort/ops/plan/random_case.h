@@ -1,5 +1,5 @@
-// For tests and the fuzzer of plans: operations drawn at random, so that rounding changes no maximum and
-// no sign.
+// For tests and the fuzzer of plans: operations drawn at random, so that rounding changes no
+// maximum and no sign.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,8 @@ Activation random_activation(const Draw& draw) {
   return {function, function == Function::kLeakyRelu ? 2. : 1.};
 }
 
-// Whether a convolution of such images may take fewer products (SharedByConvolutions::has_fewer_products).
+// Whether a convolution of such images may take fewer products
+// (SharedByConvolutions::has_fewer_products).
 inline bool may_have_fewer_products(const Convolution& convolution, const Shape& images) {
   return convolution.size == Size{3, 3} && convolution.strides == Size{1, 1} &&
          convolution.dilation == Size{1, 1} && convolution.filters % 16 == 0 &&
@@ -134,8 +135,8 @@ Operation random_operation(const Draw& draw, const Shape& shape) {
   }
 }
 
-// Tiles of Winograd's F(2x2, 3x3): sums of 4 x 4 pixels with kernels of 9/4, of which 9 are added up,
-// in quarters; beside 9 products.
+// Tiles of Winograd's F(2x2, 3x3): sums of 4 x 4 pixels with kernels of 9/4, of which 9 are added
+// up, in quarters; beside 9 products.
 inline constexpr int64_t kTransformed = 36;
 
 // How much larger its results can be than what it is given, or what they are made of.
@@ -175,8 +176,9 @@ Shape random_input(const Draw& draw) {
   return shape;
 }
 
-// Up to `most` operations that take each other's results, of which none exceeds kExact: so maxima and
-// signs are the same, however sums are ordered. Behind one that is not exact gradients have no jumps.
+// Up to `most` operations that take each other's results, of which none exceeds kExact: so maxima
+// and signs are the same, however sums are ordered. Behind one that is not exact gradients have no
+// jumps.
 template <class Draw>
 Case random_case(const Draw& draw, int64_t most) {
   Case c{{}, random_input(draw)};

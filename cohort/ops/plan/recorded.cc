@@ -80,8 +80,9 @@ class Recording {
   c10::SmallVector<std::unique_ptr<Plan::BackwardPass>, 2> passes_;  // under way
 };
 
-// The gradients of a pass that is recorded itself: libtorch computes them all at once, and units hand
-// them on as a token. They lead to the plan's result, so what the nodes keep must not hold them.
+// The gradients of a pass that is recorded itself: libtorch computes them all at once, and units
+// hand them on as a token. They lead to the plan's result, so what the nodes keep must not hold
+// them.
 struct DerivedGradients {
   static Tensor make_token(variable_list gradients) {
     auto made = std::make_unique<DerivedGradients>();
@@ -103,9 +104,9 @@ struct DerivedGradients {
   variable_list gradients;
 };
 
-// Inputs: the gradient of the plan's result, or a token; then those of penalties on the unit's parameters.
-// Outputs: if it passes on, the gradient of the plan's input, or the token for the unit before; then those
-// of the unit's parameters.
+// Inputs: the gradient of the plan's result, or a token; then those of penalties on the unit's
+// parameters. Outputs: if it passes on, the gradient of the plan's input, or the token for the unit
+// before; then those of the unit's parameters.
 class UnitNode final : public GraphNode {
  public:
   UnitNode(std::shared_ptr<Recording> recording, size_t unit, bool passes_on, bool takes_penalties)
@@ -141,8 +142,8 @@ class UnitNode final : public GraphNode {
     return true;
   }
 
-  // A backward pass over penalties alone gives up nothing: for whoever asks for gradients of the result later
-  // they are no part of its graph.
+  // A backward pass over penalties alone gives up nothing: for whoever asks for gradients of the
+  // result later they are no part of its graph.
   void release_variables() override {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(is_of_penalties_, false)) recording_.reset();
@@ -298,9 +299,9 @@ void remember(const Tensor& parameter, const std::shared_ptr<UnitNode>& node, si
   readers().push_back({read, read->version_counter().current_version(), node, place});
 }
 
-// Whether penalties may be results of a plan with this input. A gradient of penalties alone is none for what is
-// before the plan: units and leaves leave it undefined, but libtorch's Function makes zeros of it, as if what it was
-// computed from were connected with the penalty.
+// Whether penalties may be results of a plan with this input. A gradient of penalties alone is none
+// for what is before the plan: units and leaves leave it undefined, but libtorch's Function makes
+// zeros of it, as if what it was computed from were connected with the penalty.
 bool may_take_penalties(const Tensor& input, const Edge& before) {
   if (!before.is_valid() || input.is_leaf()) return true;
   const auto* const unit = dynamic_cast<const UnitNode*>(before.function.get());

@@ -186,7 +186,8 @@ TEST_F(RecordedPlan, APenaltysGradientNeedsNothingElse) {
   EXPECT_THAT(found, ElementsAre(2));
 }
 
-// Its inputs are the gradient of the result and that of the penalty, its outputs those of kernel and bias.
+// Its inputs are the gradient of the result and that of the penalty, its outputs those of kernel
+// and bias.
 TEST_F(RecordedPlan, AUnitThatPassesNothingOnHasItsResultsInTheMemoryOfItsInputs) {
   const Case dense{{Dense{.units = 3}}, {2, 4}};
   const std::vector<Tensor> own = random_parameters(dense);

@@ -1,5 +1,5 @@
-// LSTM and GRU: each lane takes its examples through all steps. What a pass keeps lies step by step,
-// [steps, batch, ..], so that a chunk's rows of a step lie side by side.
+// LSTM and GRU: each lane takes its examples through all steps. What a pass keeps lies step by
+// step, [steps, batch, ..], so that a chunk's rows of a step lie side by side.
 #include <algorithm>
 #include <vector>
 

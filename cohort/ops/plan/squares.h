@@ -1,4 +1,5 @@
-// Sums of squares, which penalties on weights take in every step: one pass over the weights each way.
+// Sums of squares, which penalties on weights take in every step: one pass over the weights each
+// way.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// For tests of plans: a plan's results beside those of libtorch in float64. Without gtest's macros, since a
-// fuzzer uses it, too.
+// For tests of plans: a plan's results beside those of libtorch in float64. Without gtest's macros,
+// since a fuzzer uses it, too.
 #pragma once
 
 #include <ATen/ops/randint.h>
@@ -60,8 +60,8 @@ inline Compiled compile(const Case& c, bool records, bool wants_input = true) {
   return Plan::compile(request);
 }
 
-// How they differ: empty where they agree to 1e-5 of the largest; of `least` where all are smaller, since
-// they are sums of numbers of about one.
+// How they differ: empty where they agree to 1e-5 of the largest; of `least` where all are smaller,
+// since they are sums of numbers of about one.
 inline std::string difference(const Tensor& ours, const Tensor& theirs, const std::string& what,
                               double least = 0.1) {
   if (!ours.defined() || ours.sizes() != theirs.sizes()) {
@@ -82,7 +82,8 @@ inline std::vector<Tensor> sources_of(const Tensor& input, const std::vector<Ten
 }
 
 // How a plan's values and gradients, with and without the input's, and its values without recording
-// differ from libtorch's; empty where they agree. no_plan: where it is no difference that there is none.
+// differ from libtorch's; empty where they agree. no_plan: where it is no difference that there is
+// none.
 inline std::string difference_from_libtorch(const Case& c, bool no_plan = false) {
   const Tensor input = random_numbers(kMostInput, c.input);
   const std::vector<Tensor> parameters = random_parameters(c);
@@ -101,7 +102,8 @@ inline std::string difference_from_libtorch(const Case& c, bool no_plan = false)
   const Tensor weights = random_numbers(2, theirs.sizes());
   const std::vector<Tensor> their_gradients =
       torch::autograd::grad({theirs}, wide, {weights.to(at::kDouble)});
-  // How far a gradient of libtorch's is off that is computed in float32 as ours is: some cannot be known better.
+  // How far a gradient of libtorch's is off that is computed in float32 as ours is: some cannot be
+  // known better.
   std::vector<Tensor> rounded;
   const auto off = [&](const Tensor& gradient, size_t i) {
     return (gradient.to(at::kDouble) - their_gradients[i]).abs().max().item<double>();
@@ -115,8 +117,8 @@ inline std::string difference_from_libtorch(const Case& c, bool no_plan = false)
     return off(gradient, i) <= 4 * off(rounded[i], i);
   };
 
-  // Numbers that are rounded may add up to nothing, but for what their rounding leaves; and Normalization
-  // takes a bias ahead of it out again, whose gradient is such a sum.
+  // Numbers that are rounded may add up to nothing, but for what their rounding leaves; and
+  // Normalization takes a bias ahead of it out again, whose gradient is such a sum.
   const bool rounds = std::any_of(c.operations.begin(), c.operations.end(),
                                   [](const Operation& o) { return !is_exact(o); });
   const double least = rounds ? 10 : 0.1;

@@ -13,8 +13,8 @@ namespace cohort::internal {
 // The most bytes of arguments or a result.
 inline constexpr size_t kMostClosureBytes = size_t{2} << 30;
 
-// The phase of the error (ErrorDetail) that a worker without the closure's inputs answers with: it was
-// started again.
+// The phase of the error (ErrorDetail) that a worker without the closure's inputs answers with: it
+// was started again.
 inline constexpr char kInputLost[] = "input lost";
 // Marks an error Cancelled that the function itself threw: others say that the worker ends.
 inline constexpr char kInFunction[] = "function";
@@ -22,8 +22,8 @@ inline constexpr char kInFunction[] = "function";
 // What a worker makes for the closures that name it.
 enum class InputKind : uint8_t { kIterator, kValue };
 
-// A closure's argument that is a value of the worker's. Where it is the only argument, place is kOnlyArgument and
-// it is taken as the arguments themselves.
+// A closure's argument that is a value of the worker's. Where it is the only argument, place is
+// kOnlyArgument and it is taken as the arguments themselves.
 struct WorkerValue {
   static constexpr uint64_t kOnlyArgument = ~uint64_t{0};
   uint64_t place = 0;
@@ -44,8 +44,8 @@ struct RunClosure {
   bool caches_reads = false;  // it was scheduled in a scope of CachedVariableReads
 };
 
-// Makes this worker's input: a new pass over what the function returns, or that itself. Also drops or reads it, by its
-// number.
+// Makes this worker's input: a new pass over what the function returns, or that itself. Also drops
+// or reads it, by its number.
 struct MakeInput {
   std::string function;
   uint64_t input = 0;

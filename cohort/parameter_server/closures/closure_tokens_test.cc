@@ -27,7 +27,8 @@ class ClosureTokensTest : public ::testing::Test {
     const auto scope = strategy_.scope();
     return Variable(at::zeros({2}), {.name = "v", .aggregation = VariableAggregation::SUM});
   }
-  // Runs the function as the closure of this number, as a coordinator does again when it got no answer.
+  // Runs the function as the closure of this number, as a coordinator does again when it got no
+  // answer.
   void run(uint64_t closure) {
     const internal::SessionId session =
         internal::session_id(core_->cluster()->generation(), ++last_session_);

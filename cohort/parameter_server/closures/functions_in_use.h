@@ -1,5 +1,5 @@
-// What workers of this process do with the program's functions, which may refer to its own objects: the end of a
-// coordinator, after which these may end, waits for it.
+// What workers of this process do with the program's functions, which may refer to its own objects:
+// the end of a coordinator, after which these may end, waits for it.
 //
 //   const auto use = functions.begin({.session = session, .worker = 0, .does = "runs", .function = "step"});
 //   functions.refuse_below(next);                               // the coordinator ends
@@ -33,8 +33,8 @@ class FunctionsInUse {
   [[nodiscard]] std::shared_ptr<void> begin(Use use);
   // None of a session below begins any more.
   void refuse_below(SessionId session);
-  // Waits until no use of a session below is left. Returns those that are left at the deadline; empty: none. In a child of
-  // fork, which has none of the threads, it does not wait.
+  // Waits until no use of a session below is left. Returns those that are left at the deadline;
+  // empty: none. In a child of fork, which has none of the threads, it does not wait.
   std::string wait_for_end(SessionId below, Clock::time_point deadline) const;
 
  private:

@@ -8,8 +8,9 @@
 
 namespace cohort::internal {
 
-// random::get_global_generator() of a worker: a stream of the seed of random::set_seed and of the worker's index, so that
-// no two workers draw the same. Worker 0 draws what a program without a cluster would.
+// random::get_global_generator() of a worker: a stream of the seed of random::set_seed and of the
+// worker's index, so that no two workers draw the same. Worker 0 draws what a program without a
+// cluster would.
 // Thread safety: none.
 class WorkerGenerator {
  public:

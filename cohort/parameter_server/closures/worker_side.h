@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/distribute/input/input_context.h"
 #include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/input/input_context.h"
 #include "cohort/parameter_server/closures/function_table.h"
 #include "cohort/parameter_server/cluster/ps_cluster.h"
 #include "cohort/parameter_server/variables/variable_host.h"

@@ -182,8 +182,8 @@ void ClosureQueue::failed(int worker, const Closure& closure, std::exception_ptr
     if (!is_repeated) {
       errors_.push_back({closure.number, closure.function, worker, error});
       why = words_of(errors_.front());
-      // At once: who fetches one of them may be the only one who calls. And before the result ends, else those that
-      // take it would be given up one by one.
+      // At once: who fetches one of them may be the only one who calls. And before the result ends,
+      // else those that take it would be given up one by one.
       drop_queued(dropped);
     }
   }

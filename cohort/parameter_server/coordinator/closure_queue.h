@@ -1,5 +1,5 @@
-// The closures (scheduled functions) that wait for a worker or are on one, and the error protocol of a
-// coordinator: no sockets, no threads.
+// The closures (scheduled functions) that wait for a worker or are on one, and the error protocol
+// of a coordinator: no sockets, no threads.
 //
 //   queue.put(closure, deadline);                       // the program
 //   while (auto closure = queue.take(worker)) ...       // whoever feeds the workers
@@ -55,11 +55,11 @@ struct ClosureError {
   std::exception_ptr error;
 };
 
-// The first error of a closure ends a run: what is queued is cancelled, and put(), join() or done(),
-// whichever comes first, cancels the results of what has begun, waits for it, and throws the error once.
-// Then the queue is as new.
-// A closure that has begun ends: where its worker was lost, on another one, also in a run that ends.
-// So there is a moment, in pause(), at which all that any closure has done is whole.
+// The first error of a closure ends a run: what is queued is cancelled, and put(), join() or
+// done(), whichever comes first, cancels the results of what has begun, waits for it, and throws
+// the error once. Then the queue is as new. A closure that has begun ends: where its worker was
+// lost, on another one, also in a run that ends. So there is a moment, in pause(), at which all
+// that any closure has done is whole.
 // Thread safety: any thread.
 class ClosureQueue {
  public:
@@ -83,10 +83,11 @@ class ClosureQueue {
   };
   explicit ClosureQueue(Options options);
 
-  // Errors: that of an earlier closure, DeadlineExceeded (the queue stays full), Cancelled (stopped).
+  // Errors: that of an earlier closure, DeadlineExceeded (the queue stays full), Cancelled
+  // (stopped).
   void put(ClosurePtr closure, Deadline deadline);
-  // The arguments of a closure that awaits them are there; or it cannot run, which is no error of the
-  // run.
+  // The arguments of a closure that awaits them are there; or it cannot run, which is no error of
+  // the run.
   void ready(const ClosurePtr& closure);
   void give_up(const ClosurePtr& closure, const std::exception_ptr& why, RootFailure root = {});
 
@@ -109,14 +110,15 @@ class ClosureQueue {
   // lives. Errors: DeadlineExceeded; what breaks the queue meanwhile.
   [[nodiscard]] std::shared_ptr<void> pause(Deadline deadline);
 
-  // Nothing can run any more: all closures end with this error, and every later call that throws errors
-  // throws it, each time. Only the first has an effect; returns whether it is.
+  // Nothing can run any more: all closures end with this error, and every later call that throws
+  // errors throws it, each time. Only the first has an effect; returns whether it is.
   bool break_with(const std::exception_ptr& error);
 
   // The error of break_with, if it comes in time.
   std::exception_ptr wait_for_break(Deadline deadline);
 
-  // For calls that wait for a result since `began`: says so, as those above do, where no closure has ended for long.
+  // For calls that wait for a result since `began`: says so, as those above do, where no closure
+  // has ended for long.
   void report_wait(const std::string& what, Clock::time_point began) const;
   // What a closure waits for, for people; by its id.
   std::string state_of(uint64_t id) const;
@@ -143,7 +145,8 @@ class ClosureQueue {
   using Lock = std::unique_lock<std::mutex>;
   using Closures = std::vector<ClosurePtr>;
 
-  // Waits until `ready()`, at most until `deadline` and as long as closures end. Returns whether it is.
+  // Waits until `ready()`, at most until `deadline` and as long as closures end. Returns whether it
+  // is.
   bool wait(Lock& lock, Deadline deadline, const char* what, FunctionRef<bool()> ready);
   // Throws the error that is pending, if there is one.
   void throw_pending(Lock& lock, Deadline deadline);

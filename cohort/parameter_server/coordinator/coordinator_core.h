@@ -99,7 +99,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     uint64_t next_in_session = 0;  // of a closure
     int in_flight = 0;
     int inputs_under_way = 0;  // closures wait for them
-    bool is_idle = false;    // in idle_
+    bool is_idle = false;      // in idle_
     int losses = 0;            // without a closure that has ended between them
     int64_t done = 0;
     int64_t retried = 0;

@@ -1,4 +1,5 @@
-// What becomes of what workers still run when a coordinator ends, and of the objects to which it refers.
+// What becomes of what workers still run when a coordinator ends, and of the objects to which it
+// refers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,8 +41,8 @@ const ClusterCoordinatorOptions kWaitsForNothing{.end_timeout = milliseconds(0)}
 // An object of a program, to which functions refer that run on workers.
 class OfProgram {
  public:
-  // At the function's end: it waits until the program lets it go on, and notes whether the object has ended. It would
-  // within the time, if nobody waited for the function.
+  // At the function's end: it waits until the program lets it go on, and notes whether the object
+  // has ended. It would within the time, if nobody waited for the function.
   void use() {
     constexpr milliseconds kEndsWithin{300};
     gate_.pass();

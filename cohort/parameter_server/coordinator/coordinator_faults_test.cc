@@ -135,7 +135,8 @@ TEST(CoordinatorFaults, AWorkersValueThatAPsTaskFailsForAMomentIsMadeAgain) {
   EXPECT_EQ(runs, 2);
 }
 
-// The first run reaches the ps tasks with all that it assigns, and fails with an error that lets it run again.
+// The first run reaches the ps tasks with all that it assigns, and fails with an error that lets it
+// run again.
 TEST(CoordinatorFaults, WhatAClosureAssignsOutsideOfStepsCountsOnce) {
   TestingCluster cluster(1, 2);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -198,8 +199,8 @@ TEST(CoordinatorFaults, APsTaskThatWasStartedAgainIsLost) {
   EXPECT_THAT(thrown<UnavailableError>([&] { count.value(); }), HasSubstr("/job:ps/task:0"));
 }
 
-// TensorFlow's testPSFailureWhileRecoveryFromWorkerFailure. In either order, and with a worker that comes back to a
-// cluster without its ps task.
+// TensorFlow's testPSFailureWhileRecoveryFromWorkerFailure. In either order, and with a worker that
+// comes back to a cluster without its ps task.
 TEST(CoordinatorFaults, AWorkerAndAPsTaskLostTogetherAreALostPsTask) {
   const std::vector<std::vector<TaskId>> orders = {{{"worker", 1}, {"ps", 1}},
                                                    {{"ps", 1}, {"worker", 1}}};
@@ -416,8 +417,8 @@ TEST(CoordinatorFaults, WhatAClosureChangesAfterItsTimeIsRefused) {
   EXPECT_EQ(slow.b.value().item<int64_t>(), 10);
 }
 
-// The coordinator takes worker 0 for lost while a closure is on it: what that closure changes in the end
-// is refused, and it runs again.
+// The coordinator takes worker 0 for lost while a closure is on it: what that closure changes in
+// the end is refused, and it runs again.
 TEST(CoordinatorFaults, AWorkerThatWasRefusedRunsItsClosureAgainAndItCountsOnce) {
   TestingCluster cluster(1, 2);
   const ParameterServerStrategy strategy(cluster.resolver());

@@ -1,4 +1,5 @@
-// What a coordinator asks of workers about their inputs, with tasks that answer when they are told to.
+// What a coordinator asks of workers about their inputs, with tasks that answer when they are told
+// to.
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +41,8 @@ class ToldTask final : public rpc::Channel {
   }
   void close() override {}
 
-  // The oldest call of this method gets its answer. Returns which input it names; 0: there is no such call.
+  // The oldest call of this method gets its answer. Returns which input it names; 0: there is no
+  // such call.
   uint64_t answer(const std::string& method, const std::exception_ptr& error = nullptr,
                   rpc::Message reply = {}) {
     for (auto call = calls_.begin(); call != calls_.end(); ++call) {

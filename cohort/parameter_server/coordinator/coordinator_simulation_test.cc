@@ -1,6 +1,7 @@
-// The coordinator's protocol in simulated time: thousands of histories of workers that are lost, come back,
-// and go on although they were taken for lost, while connections to ps tasks break, too. No closure is lost; on each
-// ps task each is applied once; and where one runs again, its first worker's session changes nothing any more.
+// The coordinator's protocol in simulated time: thousands of histories of workers that are lost,
+// come back, and go on although they were taken for lost, while connections to ps tasks break, too.
+// No closure is lost; on each ps task each is applied once; and where one runs again, its first
+// worker's session changes nothing any more.
 //
 //   COHORT_SIMULATIONS=100000 parameter_server_test --gtest_filter='CoordinatorSimulation.*'
 //   COHORT_SIMULATION_SEED=203 parameter_server_test --gtest_filter='CoordinatorSimulation.*'

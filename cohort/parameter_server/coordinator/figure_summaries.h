@@ -17,7 +17,8 @@ class FigureSummaries {
   // Errors: FailedPrecondition (it is closed).
   explicit FigureSummaries(const summary::SummaryWriter& writer);
 
-  // "OWNER/NAME" each. The first error, of a full disk or a writer that was closed, is logged and ends it.
+  // "OWNER/NAME" each. The first error, of a full disk or a writer that was closed, is logged and
+  // ends it.
   void record(const std::string& owner, int64_t step, const NamedFigures& figures) noexcept;
 
  private:

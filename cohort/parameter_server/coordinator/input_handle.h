@@ -11,8 +11,8 @@ namespace cohort::internal {
 // The workers let go of an input with the last handle of its number. Thread safety: any thread.
 class InputHandle {
  public:
-  // maker: the coordinator whose workers know the number. `let_go` must not wait, and may be called with
-  // any lock held.
+  // maker: the coordinator whose workers know the number. `let_go` must not wait, and may be called
+  // with any lock held.
   InputHandle(uint64_t id, std::weak_ptr<const void> maker, std::function<void(uint64_t id)> let_go)
       : id_(id), maker_(std::move(maker)), let_go_(std::move(let_go)) {}
   ~InputHandle() { let_go_(id_); }

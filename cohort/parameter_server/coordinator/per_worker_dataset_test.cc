@@ -122,8 +122,8 @@ TEST(PerWorkerDataset, KeepsItsOptions) {
   EXPECT_EQ(elements(data::AutoShardPolicy::OFF), 8);
 }
 
-// TensorFlow's testDatasetsShuffledDifferently, without random::set_seed, for a dataset function and for one dataset of the
-// program.
+// TensorFlow's testDatasetsShuffledDifferently, without random::set_seed, for a dataset function
+// and for one dataset of the program.
 TEST(PerWorkerDataset, IsShuffledOtherwiseOnEachWorker) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -241,7 +241,8 @@ TEST(PerWorkerDataset, ThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {
   EXPECT_THAT(thrown<NotFoundError>([&] { value.fetch(); }), says_why);
 }
 
-// Its own class is for who mends the data, and the other one for who tells it from a broken function.
+// Its own class is for who mends the data, and the other one for who tells it from a broken
+// function.
 TEST(PerWorkerDataset, ThatFailsIsAClosureInputErrorToo) {
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -347,7 +348,8 @@ TEST(PerWorkerDataset, MakesNoVariables) {
                 })),
                 says_so);
   }
-  // The worker makes variables again afterwards; a value of its own may have some, if they are its own, too.
+  // The worker makes variables again afterwards; a value of its own may have some, if they are its
+  // own, too.
   const auto makes_value = strategy.function("makes_value", [&] {
     outside();
     return 1;

@@ -17,8 +17,8 @@
 
 namespace cohort::internal {
 
-// A call to each ps task stays open. When it breaks, the task is asked whether it is still there; where
-// it does not answer within a grace, or has been started again, it is lost.
+// A call to each ps task stays open. When it breaks, the task is asked whether it is still there;
+// where it does not answer within a grace, or has been started again, it is lost.
 // Thread safety: any thread; callbacks come on any thread, without a lock of this.
 class PsWatch : public std::enable_shared_from_this<PsWatch> {
  public:
@@ -37,19 +37,19 @@ class PsWatch : public std::enable_shared_from_this<PsWatch> {
   };
   PsWatch(rpc::Clock& clock, Options options);
 
-  // `on_lost` gets an Unavailable that names the task, its address and the last checkpoint; an Aborted
-  // where a later coordinator has taken the ps tasks.
+  // `on_lost` gets an Unavailable that names the task, its address and the last checkpoint; an
+  // Aborted where a later coordinator has taken the ps tasks.
   void start(std::function<void(const std::exception_ptr&)> on_lost);
   void stop();
 
   // The ps task that the error of a worker's closure is about; -1: none.
   int about(const std::exception_ptr& error) const;
-  // Such an error came. The task is lost if it is one too many; else `again` is called after a while,
-  // in which it has time to be found lost.
+  // Such an error came. The task is lost if it is one too many; else `again` is called after a
+  // while, in which it has time to be found lost.
   void failed(int ps, const std::exception_ptr& error, std::function<void()> again);
 
-  // Lets all ps tasks refuse the worker's sessions below, however often their connections break meanwhile; `done` is
-  // called when they do, or are lost. Not after stop().
+  // Lets all ps tasks refuse the worker's sessions below, however often their connections break
+  // meanwhile; `done` is called when they do, or are lost. Not after stop().
   void refuse_worker(int worker, SessionId below, std::function<void()> done);
 
  private:

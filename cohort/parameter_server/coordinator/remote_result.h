@@ -17,7 +17,8 @@ namespace cohort::internal {
 
 enum class RemoteStatus { kNotReady, kAborted, kReady };
 
-// What failed first where functions take one another's results: its text, and how many of them lie between.
+// What failed first where functions take one another's results: its text, and how many of them lie
+// between.
 struct RootFailure {
   std::string text;
   size_t between = 0;
@@ -45,11 +46,13 @@ class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
   // Because an argument failed, which had failed for this reason.
   void fail(std::exception_ptr error, RootFailure root);
 
-  // `call` is called once, when it has ended, by the thread that ends it; at once if it has. If it ends others, what
-  // waits for these is called when it has returned: a chain of functions may be longer than the stack is deep.
+  // `call` is called once, when it has ended, by the thread that ends it; at once if it has. If it
+  // ends others, what waits for these is called when it has returned: a chain of functions may be
+  // longer than the stack is deep.
   void on_end(std::function<void(const RemoteResult&)> call);
 
-  // `make` and what it makes are called by those who wait, without a lock: most results are there before anybody does.
+  // `make` and what it makes are called by those who wait, without a lock: most results are there
+  // before anybody does.
   void describe(std::function<ResultWait()> make);
   RemoteStatus status() const;
   // The first failure of a chain, of a result that has failed.

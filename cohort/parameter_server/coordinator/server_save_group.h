@@ -1,5 +1,5 @@
-// A parameter server cluster as a group that saves: its coordinator alone, whose closures pause while the
-// values are copied.
+// A parameter server cluster as a group that saves: its coordinator alone, whose closures pause
+// while the values are copied.
 #pragma once
 
 #include <memory>

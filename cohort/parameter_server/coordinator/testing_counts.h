@@ -15,8 +15,8 @@ inline Variable make_count(const ParameterServerStrategy& strategy,
   return Variable(0, {.name = name, .aggregation = VariableAggregation::SUM});
 }
 
-// One on each of two ps tasks, with a function whose step adds one to both: they tell whether it counts on both, or on
-// none.
+// One on each of two ps tasks, with a function whose step adds one to both: they tell whether it
+// counts on both, or on none.
 class TwoCounts {
  public:
   // `before` is called in the step, before it adds.

@@ -1,4 +1,5 @@
-// What each worker keeps for the closures that run on it, and how the program reads it, on an in-process cluster.
+// What each worker keeps for the closures that run on it, and how the program reads it, on an
+// in-process cluster.
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>

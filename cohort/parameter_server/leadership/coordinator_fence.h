@@ -50,8 +50,8 @@ void stamp(rpc::Message& message, SessionId session);
 // 0: it has none. Errors: DataLoss.
 SessionId session_of(const rpc::Message& message);
 
-// Errors of all calls: Aborted "fenced, generation g", which is counted; Unavailable (no coordinator
-// has taken this task since it was started).
+// Errors of all calls: Aborted "fenced, generation g", which is counted; Unavailable (no
+// coordinator has taken this task since it was started).
 // Thread safety: any thread.
 class CoordinatorFence {
  public:
@@ -75,12 +75,12 @@ class CoordinatorFence {
   void check_generation(int64_t generation) const;
   // For a worker: whether the closure is of its session as it is now.
   void check_closure(SessionId session) const;
-  // For a ps task that is asked for values: an earlier coordinator's program and its workers would get
-  // those of other variables. Session 0 is an evaluator's, who reads what there is.
+  // For a ps task that is asked for values: an earlier coordinator's program and its workers would
+  // get those of other variables. Session 0 is an evaluator's, who reads what there is.
   void check_reader(const TaskId& caller, SessionId session) const;
 
-  // While it lives, nobody takes the task over and no worker is refused: a change that was admitted is
-  // made before, or not at all.
+  // While it lives, nobody takes the task over and no worker is refused: a change that was admitted
+  // is made before, or not at all.
   class [[nodiscard]] ChangePass {
    public:
     explicit ChangePass(const CoordinatorFence* fence) : fence_(fence) {}

@@ -1,5 +1,5 @@
-// How the others learn that a task's program has failed, so that nobody waits for it in vain: before all
-// have come, mostly.
+// How the others learn that a task's program has failed, so that nobody waits for it in vain:
+// before all have come, mostly.
 #pragma once
 
 #include <exception>
@@ -11,12 +11,12 @@
 
 namespace cohort::internal {
 
-// Tells the other tasks that this one has failed with `error`. Returns at once; they are told when both
-// sides have registered.
+// Tells the other tasks that this one has failed with `error`. Returns at once; they are told when
+// both sides have registered.
 void tell_failure(distribute::Server& server, const std::exception_ptr& error);
 
-// The same of one that leaves, which may have registered too late for that: returns when the coordinator knows
-// it, or in seconds.
+// The same of one that leaves, which may have registered too late for that: returns when the
+// coordinator knows it, or in seconds.
 // Errors: Unavailable, DeadlineExceeded (it cannot be told).
 void tell_failure_again(distribute::Server& server, const std::exception_ptr& error);
 
@@ -24,14 +24,14 @@ void tell_failure_again(distribute::Server& server, const std::exception_ptr& er
 // or in seconds. Errors: Unavailable, DeadlineExceeded (it cannot be told).
 void tell_end(distribute::Server& server, const std::exception_ptr& error);
 
-// For the coordinator, which has failed so itself: those that have come get it as the error of their first
-// call of fit, evaluate or predict. Returns when they have it, or in seconds.
+// For the coordinator, which has failed so itself: those that have come get it as the error of
+// their first call of fit, evaluate or predict. Returns when they have it, or in seconds.
 void tell_own_failure(distribute::Server& server, const std::exception_ptr& error);
 
-// For the coordinator. Waits until all tasks have come, as Coordination::wait_for_start; where one has said
-// that it has failed, only some seconds more: if what has failed there fails here as well, this task comes
-// to its own error once all are there. Else it tells those that have come. Returns what it is told, from then
-// on, too.
+// For the coordinator. Waits until all tasks have come, as Coordination::wait_for_start; where one
+// has said that it has failed, only some seconds more: if what has failed there fails here as well,
+// this task comes to its own error once all are there. Else it tells those that have come. Returns
+// what it is told, from then on, too.
 // Errors: those of wait_for_start; that of the task that has failed, which its text names.
 std::shared_ptr<const ReportedFailures> wait_for_tasks(distribute::Server& server);
 

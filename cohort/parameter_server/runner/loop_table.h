@@ -1,6 +1,6 @@
-// The calls of a program that run steps (a fit, an evaluate) and what each has declared, in every task of
-// a parameter server cluster. Calls are numbered in the order in which the program makes them, which is
-// the same in every task: that is how tasks name them to each other.
+// The calls of a program that run steps (a fit, an evaluate) and what each has declared, in every
+// task of a parameter server cluster. Calls are numbered in the order in which the program makes
+// them, which is the same in every task: that is how tasks name them to each other.
 #pragma once
 
 #include <atomic>
@@ -68,7 +68,8 @@ class LoopTable {
   void remove_input(const LoopCall& call, const InputKey& key);
   // All of it is declared: steps may come.
   void serve(const LoopCall& call);
-  // The program has failed before it came to the call, or leaves it before its end: other tasks take its steps.
+  // The program has failed before it came to the call, or leaves it before its end: other tasks
+  // take its steps.
   void give_up(const LoopCall& call);
 
   struct Found {
@@ -77,9 +78,9 @@ class LoopTable {
   };
   // For a step that has come. Waits until the program has come to the call, until `deadline`.
   // `generation`: of the coordinator that sent the step.
-  // Errors: Unavailable with phase kInputLost (it has not come or has given up, or the coordinator was started again
-  // and runs a call that is over here); FailedPrecondition (the call is over here, or has another step
-  // or no such input: the programs differ).
+  // Errors: Unavailable with phase kInputLost (it has not come or has given up, or the coordinator
+  // was started again and runs a call that is over here); FailedPrecondition (the call is over
+  // here, or has another step or no such input: the programs differ).
   Found find(int64_t call, const std::string& step, const InputKey& input, int64_t generation,
              Clock::time_point deadline);
   // This program has learnt from the coordinator of `generation` that a call is over.

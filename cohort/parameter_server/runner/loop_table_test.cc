@@ -52,7 +52,8 @@ TEST(LoopTable, StepsWaitForTheProgramToComeToTheirCall) {
   EXPECT_EQ(found.get().step->name, "evaluate/m");
 }
 
-// As of a worker that stood still: its server, which ends, still gets steps of the call that goes on elsewhere.
+// As of a worker that stood still: its server, which ends, still gets steps of the call that goes
+// on elsewhere.
 TEST(LoopTable, StepsOfACallThatWasLeftAreLost) {
   LoopTable table;
   {
@@ -136,7 +137,8 @@ TEST(LoopTable, AProgramPastTheCallOfANewCoordinatorMustStartAgain) {
               HasSubstr("was started again"));
 }
 
-// It was started again itself, has passed by the call with its result, and has run none of its steps.
+// It was started again itself, has passed by the call with its result, and has run none of its
+// steps.
 TEST(LoopTable, SoMustAProgramThatOnlyKnowsThatTheCallIsOver) {
   LoopTable table;
   {

@@ -25,8 +25,8 @@ bool is_any_awaited(distribute::Coordination& coordination) {
   return false;
 }
 
-// The last call whose result all workers and ps tasks have, but for those that are gone: who comes back begins
-// with the first call.
+// The last call whose result all workers and ps tasks have, but for those that are gone: who comes
+// back begins with the first call.
 int64_t taken_by_all(distribute::Coordination& coordination, bool only_alive) {
   int64_t least = kEveryCall;
   for (const distribute::ClusterTask& one : coordination.view().tasks) {
@@ -81,8 +81,8 @@ void PublishedCalls::forget_oldest(distribute::Coordination& coordination) {
 void PublishedCalls::wait_until_taken(distribute::Coordination& coordination, Deadline deadline) {
   const std::lock_guard lock(mutex_);
   if (last_ == 0) return;
-  // Steps reach a task as soon as it answers, which may be before it has registered: a short training is
-  // over by then, and nobody would wait for the task.
+  // Steps reach a task as soon as it answers, which may be before it has registered: a short
+  // training is over by then, and nobody would wait for the task.
   const Deadline registered =
       std::min(deadline, std::chrono::steady_clock::now() + kMostToRegister);
   while (is_any_awaited(coordination) && std::chrono::steady_clock::now() < registered) {

@@ -12,8 +12,8 @@
 
 namespace cohort::internal {
 
-// A task that is started again passes by the calls that have ended, one after another: results stay, but for
-// the values of large ones, and the oldest of very many.
+// A task that is started again passes by the calls that have ended, one after another: results
+// stay, but for the values of large ones, and the oldest of very many.
 // Thread safety: any thread.
 class PublishedCalls {
  public:
@@ -23,11 +23,11 @@ class PublishedCalls {
 
   explicit PublishedCalls(int64_t most_kept = kMostKept) : most_kept_(most_kept) {}
 
-  // Publishes the result (loop_result.h). Of earlier calls that all tasks have, values of more than 128 KiB
-  // are left out from now on.
+  // Publishes the result (loop_result.h). Of earlier calls that all tasks have, values of more than
+  // 128 KiB are left out from now on.
   void add(distribute::Coordination& coordination, int64_t call, const LoopResult& result);
-  // Waits until the workers and ps tasks that are alive, or are about to register, have the last result:
-  // who ends before takes it along. Returns at the deadline, too.
+  // Waits until the workers and ps tasks that are alive, or are about to register, have the last
+  // result: who ends before takes it along. Returns at the deadline, too.
   void wait_until_taken(distribute::Coordination& coordination, Deadline deadline);
   // Whether there was one.
   bool any() const {
@@ -50,7 +50,8 @@ class PublishedCalls {
   std::vector<Large> large_;  // which still have their values
 };
 
-// The last call whose result all workers and ps tasks that are alive have; a task whose program has ended has all.
+// The last call whose result all workers and ps tasks that are alive have; a task whose program has
+// ended has all.
 // Errors: those of last_taken.
 int64_t last_taken_by_all(distribute::Coordination& coordination);
 // The number of a task whose program has ended.

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/step/step_runner.h"
-#include "cohort/distribute/core/strategy_core.h"
 #include "cohort/parameter_server/runner/loop_table.h"
 
 namespace cohort::internal {

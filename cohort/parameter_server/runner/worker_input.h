@@ -18,16 +18,16 @@ struct BatchPlace {
   int64_t pass = 0;
   // In the order of the pass; kNext: whichever is the worker's next.
   int64_t number = kNext;
-  // The coordinator's position at the beginning of the pass, with the seeds of its shuffles: every worker
-  // has the same order. Empty: the worker's own.
+  // The coordinator's position at the beginning of the pass, with the seeds of its shuffles: every
+  // worker has the same order. Empty: the worker's own.
   std::string start = "";
 
   static constexpr int64_t kNext = -1;
 };
 
-// Every worker can read the whole pass; of numbered batches it takes those that it is given, and passes
-// over the others. So each batch is taken once, whatever the number of workers, and by another one if its
-// worker is lost.
+// Every worker can read the whole pass; of numbered batches it takes those that it is given, and
+// passes over the others. So each batch is taken once, whatever the number of workers, and by
+// another one if its worker is lost.
 // Thread safety: none.
 class WorkerInput {
  public:
@@ -38,8 +38,8 @@ class WorkerInput {
   // Makes the dataset when it is first needed.
   WorkerInput(MakeDataset make, const distribute::InputContext& context);
 
-  // Nothing if the pass has no such batch. Errors: those of the dataset; InvalidArgument (the dataset is
-  // not the coordinator's).
+  // Nothing if the pass has no such batch. Errors: those of the dataset; InvalidArgument (the
+  // dataset is not the coordinator's).
   std::optional<Batch> take(const BatchPlace& place);
 
  private:

@@ -86,8 +86,8 @@ TEST_F(WorkerInputTest, TwoWorkersReadInTheCoordinatorsOrder) {
   }
 }
 
-// A coordinator that was started again has drawn other seeds, and may name a batch that this worker has
-// not passed yet.
+// A coordinator that was started again has drawn other seeds, and may name a batch that this worker
+// has not passed yet.
 TEST_F(WorkerInputTest, AnotherOrderOfTheSamePassBeginsAnew) {
   const auto dataset = [](uint64_t seed) {
     random::set_seed(seed);

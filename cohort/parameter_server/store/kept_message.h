@@ -18,8 +18,8 @@ struct KeepRequest {
   std::vector<ShardKey> keys;
 };
 
-// All that is kept under `id` into one file of `directory`, if `probe` is in it. Both names are those of
-// temporary files (core/files/temporary_files.h).
+// All that is kept under `id` into one file of `directory`, if `probe` is in it. Both names are
+// those of temporary files (core/files/temporary_files.h).
 struct WriteKeptRequest {
   uint64_t id = 0;
   std::string directory;
@@ -42,8 +42,8 @@ struct KeptRequest {
   uint64_t index = 0;
 };
 
-// Parts of a checkpoint, each for its shard, to be adopted or dropped under `id` (KeptRequest). The index of the
-// checkpoint has this checksum.
+// Parts of a checkpoint, each for its shard, to be adopted or dropped under `id` (KeptRequest). The
+// index of the checkpoint has this checksum.
 struct ReadPartsRequest {
   uint64_t id = 0;
   std::string prefix;  // absolute
@@ -62,14 +62,15 @@ struct ReadPartsReply {
   bool found = false;  // that checkpoint
 };
 
-// A value for a shard, beside those that have come under `id`: as ReadPartsRequest, of a checkpoint that the ps task does
-// not find.
+// A value for a shard, beside those that have come under `id`: as ReadPartsRequest, of a checkpoint
+// that the ps task does not find.
 struct SendPartRequest {
   uint64_t id = 0;
   VariableStore::NewValue part;
 };
 
-// Errors of the decoders: DataLoss (a message that is none of these); of a value that was sent, InvalidArgument.
+// Errors of the decoders: DataLoss (a message that is none of these); of a value that was sent,
+// InvalidArgument.
 rpc::Message encode(const KeepRequest& request);
 rpc::Message encode(const WriteKeptRequest& request);
 rpc::Message encode(const WriteKeptReply& reply);

@@ -1,4 +1,5 @@
-// Exactly once: which pushes have been applied, and how far those have come that have not been applied whole.
+// Exactly once: which pushes have been applied, and how far those have come that have not been
+// applied whole.
 #pragma once
 
 #include <chrono>
@@ -13,11 +14,13 @@
 
 namespace cohort::internal {
 
-// A push's token is the same each time that it is sent. Token 0 is nobody's: it may begin at any time.
+// A push's token is the same each time that it is sent. Token 0 is nobody's: it may begin at any
+// time.
 // Thread safety: any thread.
 class PushTokens {
  public:
-  // How long begin waits. Whoever sends a push gives a sending up after some such time, and sends it again.
+  // How long begin waits. Whoever sends a push gives a sending up after some such time, and sends
+  // it again.
   explicit PushTokens(std::chrono::milliseconds patience = std::chrono::minutes(1))
       : patience_(patience) {}
 

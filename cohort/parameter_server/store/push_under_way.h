@@ -26,11 +26,11 @@ class PushUnderWay {
   // The answer of the ps task asked[i]; once for each.
   void answered(size_t i, rpc::CallResult result);
 
-  // Waits until all ps tasks have answered (each call has its deadline). Returns the first one's error that
-  // has failed; null: all have applied the push.
+  // Waits until all ps tasks have answered (each call has its deadline). Returns the first one's
+  // error that has failed; null: all have applied the push.
   std::exception_ptr wait() const;
-  // Calls `fn` with that error when all have answered, maybe at once, on whichever thread brings the last answer;
-  // it must not block.
+  // Calls `fn` with that error when all have answered, maybe at once, on whichever thread brings
+  // the last answer; it must not block.
   void on_end(std::function<void(const std::exception_ptr&)> fn);
 
   struct Values {

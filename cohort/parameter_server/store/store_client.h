@@ -25,7 +25,8 @@ struct ShardPlace {
   ShardKey key;
 };
 
-// Errors of all: Unavailable (a ps task is lost; names it), DeadlineExceeded, those of VariableStore.
+// Errors of all: Unavailable (a ps task is lost; names it), DeadlineExceeded, those of
+// VariableStore.
 // Thread safety: any thread.
 class StoreClient {
  public:
@@ -55,8 +56,8 @@ class StoreClient {
     int64_t version = -1;
     std::string_view variable = {};  // its name, for errors, as long as the call
   };
-  // One call to each ps task that has any of the shards, all at once. In the order of `shards`; a value
-  // that is undefined has not changed. Errors: also NotFound (no such shard).
+  // One call to each ps task that has any of the shards, all at once. In the order of `shards`; a
+  // value that is undefined has not changed. Errors: also NotFound (no such shard).
   std::vector<VariableStore::Value> read(std::span<const Known> shards) const;
   // The same for who may not need them: values of shards that are not there are missing.
   std::vector<VariableStore::Value> read_if_there(std::span<const Known> shards) const;
@@ -83,8 +84,8 @@ class StoreClient {
   // ops[i] are for ps task i. As read.
   void apply(std::vector<std::vector<StoreOp>> ops, const Push& push) const;
 
-  // In one call to each ps task that has any of the shards. Returns at once; `failed` is called, on any thread, with those
-  // of a ps task that cannot be told. Errors: those of GetChannel.
+  // In one call to each ps task that has any of the shards. Returns at once; `failed` is called, on
+  // any thread, with those of a ps task that cannot be told. Errors: those of GetChannel.
   struct Release {
     ShardPlace place;
     std::string name;
@@ -97,7 +98,8 @@ class StoreClient {
     std::vector<Known> shards;
     std::vector<Rows> rows;
   };
-  // Sends the operations and returns. Each ps task reads what it has of `pull` after them, in the same call.
+  // Sends the operations and returns. Each ps task reads what it has of `pull` after them, in the
+  // same call.
   std::shared_ptr<PushUnderWay> start(std::vector<std::vector<StoreOp>> ops, const Push& push,
                                       const Pull& pull) const;
 

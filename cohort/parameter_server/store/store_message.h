@@ -64,8 +64,8 @@ struct ReleaseRequest {
   std::vector<NamedShard> shards;
 };
 
-// A push, and what its sender reads after it, all in one call. The answer is a ReadReply: the values of
-// `read`, then those of `rows`.
+// A push, and what its sender reads after it, all in one call. The answer is a ReadReply: the
+// values of `read`, then those of `rows`.
 struct PushPullRequest {
   ApplyRequest push = {};
   ReadRequest read = {};

@@ -16,7 +16,8 @@
 namespace cohort::internal {
 namespace {
 
-// The program of a ps task makes the same calls as the coordinator's, and may look at variables between them.
+// The program of a ps task makes the same calls as the coordinator's, and may look at variables
+// between them.
 TEST(StoreService, LetsTheProgramsOfPsTasksAndEvaluatorsReadAndNothingElse) {
   const TaskId self{kPs, 0};
   const StoreService service({}, self, std::make_shared<VariableStore>(),

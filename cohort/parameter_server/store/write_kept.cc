@@ -18,8 +18,8 @@ bool is_temporary_name(std::string_view name) {
 
 }  // namespace
 
-// The directory is a coordinator's word, so what is written there can only be what every checkpoint's writer
-// removes.
+// The directory is a coordinator's word, so what is written there can only be what every
+// checkpoint's writer removes.
 WriteKeptReply write_kept(FileSystem& files, const std::vector<Tensor>& values,
                           const WriteKeptRequest& request) {
   if (!request.directory.starts_with('/') || !is_temporary_name(request.probe) ||

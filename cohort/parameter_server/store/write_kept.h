@@ -9,10 +9,10 @@
 
 namespace cohort::internal {
 
-// Writes the values one after another to the file, and syncs it. Where the probe is not in the directory,
-// nothing is written.
-// Errors: InvalidArgument (the names are not those of temporary files, or the directory is not absolute), those
-// of FileSystem; no file is left then.
+// Writes the values one after another to the file, and syncs it. Where the probe is not in the
+// directory, nothing is written.
+// Errors: InvalidArgument (the names are not those of temporary files, or the directory is not
+// absolute), those of FileSystem; no file is left then.
 WriteKeptReply write_kept(FileSystem& files, const std::vector<Tensor>& values,
                           const WriteKeptRequest& request);
 

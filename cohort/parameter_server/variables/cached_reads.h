@@ -19,14 +19,16 @@ struct CachedReads;
 
 namespace cohort::distribute {
 
-// While it lives, the first read of each variable of a ParameterServerStrategy on this thread is what all later reads
-// return, in steps and outside, whatever is assigned meanwhile, but in fit, evaluate, predict and saves of models. It
-// does not change what is assigned. A function that is scheduled while it lives is in such a scope of its own, on its
-// worker, from its beginning to its end: there its first reads count, in each replica.
+// While it lives, the first read of each variable of a ParameterServerStrategy on this thread is
+// what all later reads return, in steps and outside, whatever is assigned meanwhile, but in fit,
+// evaluate, predict and saves of models. It does not change what is assigned. A function that is
+// scheduled while it lives is in such a scope of its own, on its worker, from its beginning to its
+// end: there its first reads count, in each replica.
 // Thread safety: one thread.
 class COHORT_API [[nodiscard]] CachedVariableReads {
  public:
-  // Errors: InvalidArgument (there is such a scope already, also that in which a function was scheduled).
+  // Errors: InvalidArgument (there is such a scope already, also that in which a function was
+  // scheduled).
   CachedVariableReads();
   ~CachedVariableReads();
   CachedVariableReads(const CachedVariableReads&) = delete;

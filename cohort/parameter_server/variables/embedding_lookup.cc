@@ -37,7 +37,8 @@ Combiner combiner_of(const std::string& name) {
       str("no combiner is called ", internal::quoted(name), "; there are: sum, mean, sqrtn"));
 }
 
-// What a COO tensor has, by which libtorch takes a gradient only where it is known that no entry comes twice.
+// What a COO tensor has, by which libtorch takes a gradient only where it is known that no entry
+// comes twice.
 class Entries : public torch::autograd::Function<Entries> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& coo) {

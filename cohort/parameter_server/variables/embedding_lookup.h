@@ -1,6 +1,6 @@
-// Lookups in tables of embeddings: rows by their ids, alone or combined. Of a table that ps tasks keep,
-// only the rows of the ids are read, each once, with one call to each ps task; the gradient has those
-// rows alone.
+// Lookups in tables of embeddings: rows by their ids, alone or combined. Of a table that ps tasks
+// keep, only the rows of the ids are read, each once, with one call to each ps task; the gradient
+// has those rows alone.
 //
 //   Tensor vectors = nn::embedding_lookup(table, ids);                     // [.., dim]
 //   Tensor bags = nn::embedding_lookup_sparse(table, words_of_documents);  // [documents, dim]
@@ -29,8 +29,8 @@ class COHORT_API EmbeddingTable {
   // Errors: InvalidArgument (undefined, or of rank 0).
   EmbeddingTable(const Tensor& table);
 
-  // Shapes: ids [..] -> [.., row..]. Errors: InvalidArgument (an id outside of the rows; a dtype that
-  // is not int32 or int64).
+  // Shapes: ids [..] -> [.., row..]. Errors: InvalidArgument (an id outside of the rows; a dtype
+  // that is not int32 or int64).
   Tensor rows(const Tensor& ids) const { return rows_(ids); }
 
  private:
@@ -40,7 +40,8 @@ class COHORT_API EmbeddingTable {
 // Several ids, or weights, for each row of a batch.
 class COHORT_API SparseValues {
  public:
-  // A COO tensor [batch.., most per row] whose entries are listed row by row; zeros among them count.
+  // A COO tensor [batch.., most per row] whose entries are listed row by row; zeros among them
+  // count.
   // Errors: InvalidArgument (dense; fewer than two sparse dimensions).
   SparseValues(const Tensor& coo);
   SparseValues(const RaggedTensor& ragged);
@@ -74,13 +75,13 @@ struct SparseLookupOptions {
   std::optional<double> max_norm = std::nullopt;  // of each row before it is combined
 };
 
-// For each row of the batch its ids' rows of the table, combined. A row of the batch without ids gives
-// zeros, but the result ends with the last row that has any, as TensorFlow's: where others may follow,
-// safe_embedding_lookup_sparse gives all rows. The gradient is that of the table's rows and of the weights. Rows of float16
-// and bfloat16 are combined in float32.
+// For each row of the batch its ids' rows of the table, combined. A row of the batch without ids
+// gives zeros, but the result ends with the last row that has any, as TensorFlow's: where others
+// may follow, safe_embedding_lookup_sparse gives all rows. The gradient is that of the table's rows
+// and of the weights. Rows of float16 and bfloat16 are combined in float32.
 // Shapes: ids [batch, ..]; weights as the ids -> [last row with ids + 1, row..].
-// Errors: InvalidArgument (an id outside of the table; weights at other places than the ids; another
-// combiner; ids of another rank than two).
+// Errors: InvalidArgument (an id outside of the table; weights at other places than the ids;
+// another combiner; ids of another rank than two).
 COHORT_API Tensor embedding_lookup_sparse(const EmbeddingTable& table, const SparseValues& ids,
                                           const std::optional<SparseValues>& weights = std::nullopt,
                                           const SparseLookupOptions& options = {});
@@ -92,8 +93,8 @@ struct SafeLookupOptions {
   std::optional<double> max_norm = std::nullopt;
 };
 
-// The same for data that may be faulty: leaves out ids below 0 and, unless they are summed, those with
-// weights that are not above 0.
+// The same for data that may be faulty: leaves out ids below 0 and, unless they are summed, those
+// with weights that are not above 0.
 // Shapes: ids [batch.., most per row] -> [batch.., row..]. Errors: as embedding_lookup_sparse.
 COHORT_API Tensor
 safe_embedding_lookup_sparse(const EmbeddingTable& table, const SparseValues& ids,

@@ -8,8 +8,8 @@
 namespace cohort::internal {
 
 // Makes the shards on their ps tasks, unless they are there. Values that are known by their
-// description are made there, and those of a checkpoint that was restored before are read there, if the ps tasks
-// find it; others are made here, shard by shard, and sent.
+// description are made there, and those of a checkpoint that was restored before are read there, if
+// the ps tasks find it; others are made here, shard by shard, and sent.
 // Errors: those of make_initial_value, StoreClient and PendingValue.
 void make_shards(const ServedVariable& variable, const distribute::VariableInitializer& initializer,
                  const StoreClient& store);

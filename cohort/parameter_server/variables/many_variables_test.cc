@@ -1,5 +1,5 @@
-// More variables on one ps task than a message of a call can have tensors, with names that are longer
-// than its fields may be.
+// More variables on one ps task than a message of a call can have tensors, with names that are
+// longer than its fields may be.
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>

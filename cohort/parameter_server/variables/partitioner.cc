@@ -16,8 +16,8 @@ void check_at_least_one(const char* name, int64_t value) {
   if (value < 1) throw InvalidArgumentError(str(name, " must be at least 1, but is ", value));
 }
 
-// Bytes of the part of a variable that has one element along `axis`. What does not fit is the largest
-// number: such a variable cannot exist, and its partition need not be exact.
+// Bytes of the part of a variable that has one element along `axis`. What does not fit is the
+// largest number: such a variable cannot exist, and its partition need not be exact.
 int64_t bytes_of_row(const std::vector<int64_t>& shape, DType dtype, int64_t axis) {
   auto bytes = static_cast<int64_t>(c10::elementSize(dtype));
   for (size_t i = 0; i < shape.size(); ++i) {

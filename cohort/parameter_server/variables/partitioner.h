@@ -3,8 +3,8 @@
 //   MinSizePartitioner partitioner({.min_shard_bytes = 256 << 10, .max_shards = 2});
 //   partitioner({8, 16384}, float32);    // {2, 1}: two shards of four rows each
 //
-// Any function of a shape and a dtype is a partitioner, too. Variables are divided along axis 0 alone,
-// so that all other numbers must be 1.
+// Any function of a shape and a dtype is a partitioner, too. Variables are divided along axis 0
+// alone, so that all other numbers must be 1.
 #pragma once
 
 #include <cstdint>

@@ -63,8 +63,8 @@ TEST_F(ReadAheadTest, AClosureReadsBehindItsOwnPush) {
   }
 }
 
-// What came with a push that the coordinator's write followed is too old for a closure that was scheduled
-// after the write.
+// What came with a push that the coordinator's write followed is too old for a closure that was
+// scheduled after the write.
 TEST_F(ReadAheadTest, AClosureSeesWhatWasWrittenBeforeItWasScheduled) {
   const Variable v = variable(at::zeros({}, float64)), table = variable(at::zeros({8, 2}));
   Gate gate;

@@ -19,7 +19,8 @@ constexpr int kMostAttempts = 50;
 
 ReleasedShards::ReleasedShards(Surroundings surroundings) : around_(std::move(surroundings)) {}
 
-// Here, not at the next look: what begins meanwhile, a call of fit for instance, would have to end, too.
+// Here, not at the next look: what begins meanwhile, a call of fit for instance, would have to end,
+// too.
 void ReleasedShards::add(Shards shards) {
   add_batch({.shards = std::move(shards), .begun = around_.begun()});
 }

@@ -14,7 +14,8 @@ namespace cohort::internal {
 Tensor looked_up(const Tensor& leaf, const Tensor& rows, const Tensor& positions,
                  const DistinctRows& distinct);
 
-// The same for all rows in their order, without a copy: rows[i] is that of `ids`[i], strictly ascending.
+// The same for all rows in their order, without a copy: rows[i] is that of `ids`[i], strictly
+// ascending.
 Tensor looked_up_all(const Tensor& leaf, const Tensor& rows, const Tensor& ids);
 
 // `value`, recorded as that of `leaf`, of the same shape.

@@ -149,7 +149,8 @@ TEST_F(ServedOwnUpdates, AreInTheSlotsThatItReads) {
   }
 }
 
-// Steps that read nothing after it ask the ps tasks for nothing more; and of rows that a step reads again, for no others.
+// Steps that read nothing after it ask the ps tasks for nothing more; and of rows that a step reads
+// again, for no others.
 TEST_F(ServedOwnUpdates, CostOnlyWhoLooks) {
   Trained of(strategy_, "sgd");
   const auto step = [&](bool looks) {

@@ -44,7 +44,8 @@ TEST_F(ServedRestoreTest, RestoresIntoAnyNumberOfShards) {
   EXPECT_TRUE(at::equal(v.value(), at::arange(10, float32).reshape({5, 2})));
 }
 
-// The ps tasks have what a step assigns after it; what they were to have meanwhile it would write over.
+// The ps tasks have what a step assigns after it; what they were to have meanwhile it would write
+// over.
 TEST_F(ServedRestoreTest, IsSavedAndRestoredOutsideOfStepsOnly) {
   const Variable v = table();
   const Tensor old = v.value();

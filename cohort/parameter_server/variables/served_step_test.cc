@@ -1,4 +1,5 @@
-// What steps and tapes read of variables on ps tasks, and what they hand over: each is of its own moment.
+// What steps and tapes read of variables on ps tasks, and what they hand over: each is of its own
+// moment.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
@@ -176,7 +177,8 @@ TEST_F(ServedStepTest, TapesOutsideOfStepsTakeGradients) {
   EXPECT_EQ(load(0).operations, 0);
 }
 
-// libtorch 1.13 forgets of what shape their rows would be when it multiplies them, as clipping and users do.
+// libtorch 1.13 forgets of what shape their rows would be when it multiplies them, as clipping and
+// users do.
 TEST_F(ServedStepTest, AGradientWithoutRowsMayBeScaled) {
   const Variable v = table(), none = table("none");
   const auto exchange = strategy_.core()->make_exchange({{v, {}}, {none, {}}});

@@ -11,9 +11,9 @@
 #include "cohort/core/error.h"
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/distribute/reduce/reduction_to_one_device.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_updates.h"
-#include "cohort/distribute/reduce/reduction_to_one_device.h"
 #include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 

@@ -17,7 +17,6 @@
 
 namespace cohort::internal {
 
-
 namespace {
 
 ShardLayout layout_of(const distribute::VariableSpec& spec, std::vector<PlacedShard> shards) {

@@ -10,10 +10,10 @@
 
 namespace cohort::internal {
 
-// The number of shards along axis 0 that `partitioner` gives a variable; 1 for a scalar and where there
-// is no partitioner. Never more than there are rows.
-// Errors: InvalidArgument (a result that does not have one positive number per dimension, or divides
-// another axis; names variable_partitioner and the variable).
+// The number of shards along axis 0 that `partitioner` gives a variable; 1 for a scalar and where
+// there is no partitioner. Never more than there are rows.
+// Errors: InvalidArgument (a result that does not have one positive number per dimension, or
+// divides another axis; names variable_partitioner and the variable).
 int64_t shards_of(const distribute::partitioners::Partitioner& partitioner,
                   std::string_view variable, const std::vector<int64_t>& shape, DType dtype);
 
@@ -24,7 +24,8 @@ struct RowRange {
   int64_t size() const { return end - begin; }
   bool operator==(const RowRange&) const = default;
 };
-// The "div" split: ranges in order, of which the first `rows % shards` have a row more than the others.
+// The "div" split: ranges in order, of which the first `rows % shards` have a row more than the
+// others.
 std::vector<RowRange> split_rows(int64_t rows, int64_t shards);
 // The shard of split_rows that has this row. O(1).
 int64_t shard_of_row(int64_t row, int64_t rows, int64_t shards);

@@ -28,8 +28,8 @@ enum class ScatterOp;
 
 namespace cohort::distribute {
 
-// Python's start:stop:step; what is missing is the end of the dimension. Negative numbers count from
-// its end, and numbers beyond it are its end.
+// Python's start:stop:step; what is missing is the end of the dimension. Negative numbers count
+// from its end, and numbers beyond it are its end.
 struct Slice {
   std::optional<int64_t> start = std::nullopt;
   std::optional<int64_t> stop = std::nullopt;
@@ -57,8 +57,9 @@ class SliceItem {
   std::variant<int64_t, Slice, Ellipsis, NewAxis, Tensor> item_;
 };
 
-// A handle: copies name the same parts. Parts follow one another in the order of their rows. No call
-// but value(), and what uses it (the operators of variables, say), brings more rows together than the caller asks for.
+// A handle: copies name the same parts. Parts follow one another in the order of their rows. No
+// call but value(), and what uses it (the operators of variables, say), brings more rows together
+// than the caller asks for.
 // Thread safety: as Variable.
 class COHORT_API ShardedVariable {
  public:

@@ -15,7 +15,6 @@
 
 namespace cohort::internal {
 
-
 namespace {
 
 void write(const Tensor& target, AssignOp op, const Tensor& value) {

@@ -53,8 +53,7 @@ class TaskCopies final : public StepVariable, public std::enable_shared_from_thi
   // scope.
   Tensor read(const Replica* replica, CachedReads::Entry* cached);
   // Shapes: ids [n], whose distinct rows are `distinct` -> [n, ..].
-  Tensor read_rows(const Replica* replica, const Tensor& ids,
-                   const DistinctRows& distinct);
+  Tensor read_rows(const Replica* replica, const Tensor& ids, const DistinctRows& distinct);
   // Shapes: ids [n], strictly ascending -> [n, ..].
   Tensor read_ascending_rows(const Replica* replica, const Tensor& ids);
   // A lookup of nothing: what it returns has no rows, and neither has its gradient, but there is

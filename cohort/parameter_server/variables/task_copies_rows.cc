@@ -14,7 +14,6 @@
 
 namespace cohort::internal {
 
-
 namespace {
 
 // Asked for ahead with a push, at most: more are seldom the same in the next step.

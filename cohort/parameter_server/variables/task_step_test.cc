@@ -29,7 +29,8 @@ class CountingPs final : public rpc::Channel {
     changed_.notify_all();
   }
 
-  // Waits for a call, gives its sender time for more of them, and answers it. Returns false if none comes.
+  // Waits for a call, gives its sender time for more of them, and answers it. Returns false if none
+  // comes.
   bool answer_one() {
     Waiting call;
     {
@@ -68,8 +69,8 @@ class CountingPs final : public rpc::Channel {
   size_t most_bytes_ = 0;
 };
 
-// However slow a ps task is, a worker's next step waits for its push: what is on the way to a ps task is one
-// push of each worker.
+// However slow a ps task is, a worker's next step waits for its push: what is on the way to a ps
+// task is one push of each worker.
 TEST(TaskStep, OnePushAtATimeIsOnTheWay) {
   constexpr int kSteps = 20;
   constexpr int64_t kNumbers = 1 << 16;

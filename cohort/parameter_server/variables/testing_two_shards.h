@@ -1,4 +1,5 @@
-// For tests: variables in two shards, each on a ps task of a cluster in this process, over real sockets.
+// For tests: variables in two shards, each on a ps task of a cluster in this process, over real
+// sockets.
 #pragma once
 
 #include <ATen/ops/arange.h>

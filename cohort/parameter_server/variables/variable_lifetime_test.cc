@@ -1,4 +1,5 @@
-// When the values of variables on ps tasks go: with the coordinator's last handle, and with nothing that a worker does.
+// When the values of variables on ps tasks go: with the coordinator's last handle, and with nothing
+// that a worker does.
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -88,8 +89,8 @@ TEST_F(VariableLifetimeTest, FunctionsThatWereScheduledBeforeHaveTheValues) {
   coordinator.join();
 }
 
-// As in a worker of another process, whose program still has the variable when the coordinator's has it no more: its
-// steps go on without it, and one that needs it is told why it cannot be.
+// As in a worker of another process, whose program still has the variable when the coordinator's
+// has it no more: its steps go on without it, and one that needs it is told why it cannot be.
 TEST_F(VariableLifetimeTest, AWorkersStepsGoOnWithoutWhatTheCoordinatorHasLetGo) {
   const Variable gone = variable(), stays = variable();
   const auto core = strategy_->parameter_server_core();

@@ -1,4 +1,5 @@
-// Row 36 of the fault matrix: whatever happens to a checkpoint's files, reading it ends in an error.
+// Row 36 of the fault matrix: whatever happens to a checkpoint's files, reading it ends in an
+// error.
 #include <gtest/gtest.h>
 
 #include <functional>

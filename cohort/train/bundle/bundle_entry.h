@@ -1,4 +1,5 @@
-// What a checkpoint's index says of one tensor: TensorFlow's BundleEntryProto and BundleHeaderProto.
+// What a checkpoint's index says of one tensor: TensorFlow's BundleEntryProto and
+// BundleHeaderProto.
 #pragma once
 
 #include <cstdint>
@@ -48,9 +49,9 @@ struct BundleEntry {
   BundleType type = BundleType::kFloat32;
   std::vector<int64_t> shape;
   uint32_t shard = 0;
-  uint64_t offset = 0;  // in the data file of the shard
-  uint64_t size = 0;    // bytes
-  uint32_t crc = 0;     // masked
+  uint64_t offset = 0;        // in the data file of the shard
+  uint64_t size = 0;          // bytes
+  uint32_t crc = 0;           // masked
   std::vector<Slice> slices;  // of a partitioned tensor, which has no data of its own
 };
 

@@ -54,8 +54,9 @@ BundleReader::BundleReader(FileSystem& files, std::string prefix)
   }
 }
 
-// False: the checkpoint was rewritten meanwhile. A writer never touches data files that the present index names
-// (BundleWriter), so that those are of one save which were opened while one index was there.
+// False: the checkpoint was rewritten meanwhile. A writer never touches data files that the present
+// index names (BundleWriter), so that those are of one save which were opened while one index was
+// there.
 bool BundleReader::open_all() {
   entries_.clear();
   parts_.clear();

@@ -21,17 +21,18 @@ namespace cohort::internal {
 
 // The index is read and checked whole when a reader is made: types, shapes, sizes and offsets fit
 // each other and the data files, which stay open (a checkpoint that is removed meanwhile can still
-// be read). Data is checked by its checksum whenever it is read. A checkpoint that is rewritten under its name while
-// it is opened is opened again: index and data are of one save, the one before or the new one.
-// Memory: six times the index file and 64 MiB at most, whatever it says, beside what callers hand
-// in; while strings or parts of a tensor are read, also their bytes.
+// be read). Data is checked by its checksum whenever it is read. A checkpoint that is rewritten
+// under its name while it is opened is opened again: index and data are of one save, the one before
+// or the new one. Memory: six times the index file and 64 MiB at most, whatever it says, beside
+// what callers hand in; while strings or parts of a tensor are read, also their bytes.
 // Thread safety: any thread, but for join_rows.
 class BundleReader {
  public:
   using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
   // Errors: NotFound (no index or no data file of that prefix), DataLoss (damaged; file and entry),
-  // Unimplemented (written for other readers), Unavailable (rewritten again and again), as FileSystem::open.
+  // Unimplemented (written for other readers), Unavailable (rewritten again and again), as
+  // FileSystem::open.
   BundleReader(FileSystem& files, std::string prefix);
 
   const std::string& prefix() const { return prefix_; }
@@ -47,8 +48,8 @@ class BundleReader {
 
   // The elements in row-major order; `out` holds num_elements * size_of(type) bytes.
   // Errors: NotFound, InvalidArgument (strings), DataLoss (the checksum does not hold; names the
-  // file, the tensor and its place), Unavailable (that, after somebody has copied another checkpoint over the files),
-  // ResourceExhausted (no memory for a part of it).
+  // file, the tensor and its place), Unavailable (that, after somebody has copied another
+  // checkpoint over the files), ResourceExhausted (no memory for a part of it).
   void read(std::string_view name, void* out) const;
   // Errors: NotFound, InvalidArgument (the slice is outside of the tensor).
   void check_slice(std::string_view name, const train::TensorSlice& slice) const;
@@ -66,7 +67,8 @@ class BundleReader {
   // Reads a tensor's data for its checksum alone. Errors: as read.
   void verify(std::string_view name) const;
   // Reads the tensors that are wanted to where they are wanted (as read), and verifies all others,
-  // in one pass over the files in their own order, but those that somebody else verifies. Errors: as read.
+  // in one pass over the files in their own order, but those that somebody else verifies. Errors:
+  // as read.
   void read_all(const std::map<std::string, void*, std::less<>>& wanted,
                 const std::set<std::string, std::less<>>& verified_elsewhere = {}) const;
 

@@ -176,8 +176,9 @@ TEST_F(BundleTest, OverwritingKeepsTheOldOneUntilTheNewOneIsThere) {
   EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
 }
 
-// Rewrites the checkpoint, `times` times in a row, just before one of the calls that a reader makes; whether there
-// were so many calls. The second rewrite brings back the first one's names of data files.
+// Rewrites the checkpoint, `times` times in a row, just before one of the calls that a reader
+// makes; whether there were so many calls. The second rewrite brings back the first one's names of
+// data files.
 class BundleRewrittenTest : public BundleTest, public testing::WithParamInterface<int> {
  protected:
   // Both tensors have the value.

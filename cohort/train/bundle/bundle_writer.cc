@@ -207,7 +207,8 @@ uint32_t BundleWriter::first_shard(uint32_t num_shards) const {
   return num_shards - 1 - static_cast<uint32_t>(adopted_.size());
 }
 
-// The smallest number of shards for which no file of this bundle is one that the present index may name.
+// The smallest number of shards for which no file of this bundle is one that the present index may
+// name.
 uint32_t BundleWriter::choose_num_shards() {
   auto n = static_cast<uint32_t>(adopted_.size()) + 1;
   if (!files_.exists(bundle_index_path(prefix_))) return n;

@@ -80,8 +80,8 @@ class BundleWriter {
   void add_slice(std::string_view name, const BundleTensor& whole, const train::TensorSlice& slice,
                  const Stored& stored);
 
-  // Errors: also InvalidArgument (the parts of a partitioned tensor do not make it up; so many tensors,
-  // or names so long, that readers refuse the index).
+  // Errors: also InvalidArgument (the parts of a partitioned tensor do not make it up; so many
+  // tensors, or names so long, that readers refuse the index).
   void finish();
 
  private:

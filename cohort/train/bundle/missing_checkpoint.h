@@ -7,8 +7,8 @@
 
 namespace cohort::internal {
 
-// Why `prefix`, whose index is missing, names no checkpoint, and what does: it is one of the files of
-// a checkpoint, a directory with checkpoints or a model in it, or nothing.
+// Why `prefix`, whose index is missing, names no checkpoint, and what does: it is one of the files
+// of a checkpoint, a directory with checkpoints or a model in it, or nothing.
 std::string describe_missing_checkpoint(FileSystem& files, const std::string& prefix);
 
 }  // namespace cohort::internal

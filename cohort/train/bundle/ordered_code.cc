@@ -18,7 +18,7 @@ void append_ordered_signed(std::string& out, int64_t value) {
   const uint64_t magnitude = static_cast<uint64_t>(value < 0 ? ~value : value);
   const int bits = 64 - std::countl_zero(magnitude);
   const int length = bits / 7 + 1;  // 7 bits a byte, one of them for the sign
-  unsigned char bytes[10];  // the sign, stretched over two bytes, and the number
+  unsigned char bytes[10];          // the sign, stretched over two bytes, and the number
   bytes[0] = bytes[1] = value < 0 ? 0xff : 0x00;
   for (int i = 0; i < 8; ++i) {
     bytes[2 + i] = static_cast<unsigned char>(static_cast<uint64_t>(value) >> (8 * (7 - i)));

@@ -56,15 +56,15 @@ TEST(OrderedCode, TheOrderOfNumbersIsThatOfTheirBytes) {
 TEST(OrderedCode, TextMayHoldAnyByte) {
   std::string out;
   append_ordered(out, std::string_view("a\0b\xff", 4));
-  EXPECT_EQ(out, std::string("a\0\xff" "b\xff\0\0\1", 8));
+  EXPECT_EQ(out, std::string("a\0\xff"
+                             "b\xff\0\0\1",
+                             8));
 }
 
 // The key that TensorFlow 2.15 writes for rows 0 and 1 of a [3, 2] variable "v".
 TEST(OrderedCode, SliceKeysAreTensorFlows) {
-  EXPECT_EQ(slice_key("v", {{0, 0}, {2, 2}}),
-            std::string("\0v\0\1\1\2\x80\x82\x80\x82", 10));
-  EXPECT_EQ(slice_key("v", {{2, 0}, {1, -1}}),
-            std::string("\0v\0\1\1\2\x82\x81\x80\x7f", 10));
+  EXPECT_EQ(slice_key("v", {{0, 0}, {2, 2}}), std::string("\0v\0\1\1\2\x80\x82\x80\x82", 10));
+  EXPECT_EQ(slice_key("v", {{2, 0}, {1, -1}}), std::string("\0v\0\1\1\2\x82\x81\x80\x7f", 10));
 }
 
 }  // namespace

@@ -16,12 +16,18 @@ struct Pair {
   BundleType type;
 };
 constexpr Pair kPairs[] = {
-    {DType::Float, BundleType::kFloat32},           {DType::Double, BundleType::kFloat64},
-    {DType::Int, BundleType::kInt32},               {DType::Byte, BundleType::kUint8},
-    {DType::Short, BundleType::kInt16},             {DType::Char, BundleType::kInt8},
-    {DType::ComplexFloat, BundleType::kComplex64},  {DType::Long, BundleType::kInt64},
-    {DType::Bool, BundleType::kBool},               {DType::BFloat16, BundleType::kBfloat16},
-    {DType::ComplexDouble, BundleType::kComplex128}, {DType::Half, BundleType::kFloat16},
+    {DType::Float, BundleType::kFloat32},
+    {DType::Double, BundleType::kFloat64},
+    {DType::Int, BundleType::kInt32},
+    {DType::Byte, BundleType::kUint8},
+    {DType::Short, BundleType::kInt16},
+    {DType::Char, BundleType::kInt8},
+    {DType::ComplexFloat, BundleType::kComplex64},
+    {DType::Long, BundleType::kInt64},
+    {DType::Bool, BundleType::kBool},
+    {DType::BFloat16, BundleType::kBfloat16},
+    {DType::ComplexDouble, BundleType::kComplex128},
+    {DType::Half, BundleType::kFloat16},
 };
 
 }  // namespace
@@ -49,8 +55,9 @@ Tensor empty_for_reading(at::IntArrayRef shape, DType dtype) {
   const size_t rounded = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
   void* memory = std::aligned_alloc(kHugePageBytes, rounded);
   if (memory == nullptr) return at::empty(shape, dtype);  // whose error names the size
-  ::madvise(memory, rounded, MADV_HUGEPAGE);  // a wish
-  return at::from_blob(memory, shape, [](void* unused) { std::free(unused); }, dtype);
+  ::madvise(memory, rounded, MADV_HUGEPAGE);              // a wish
+  return at::from_blob(
+      memory, shape, [](void* unused) { std::free(unused); }, dtype);
 }
 
 std::string_view bytes_of(const Tensor& tensor) {

@@ -1,5 +1,5 @@
-// The graph of objects that a checkpoint was made of: TensorFlow's TrackableObjectGraph, which every
-// checkpoint holds as a string under kObjectGraphKey.
+// The graph of objects that a checkpoint was made of: TensorFlow's TrackableObjectGraph, which
+// every checkpoint holds as a string under kObjectGraphKey.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,8 @@ ObjectGraph parse_object_graph(std::string_view bytes, const std::string& file);
 std::string escape_name(std::string_view name);
 // "PATH/.ATTRIBUTES/NAME", the key of a value.
 std::string attribute_key(std::string_view path, std::string_view attribute);
-// The key without "/.ATTRIBUTES/VARIABLE_VALUE", and with '.' and '/' as they were: what people read.
+// The key without "/.ATTRIBUTES/VARIABLE_VALUE", and with '.' and '/' as they were: what people
+// read.
 std::string readable_key(std::string_view key);
 
 }  // namespace cohort::internal

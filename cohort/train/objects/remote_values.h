@@ -19,8 +19,8 @@ namespace cohort::train {
 class RemotePart;
 
 // Parts as they were at one moment, for as long as this lives. They are numbered from 0.
-// Errors of its calls: Unavailable and DeadlineExceeded (a process that has parts; names it), those of
-// FileSystem at that process.
+// Errors of its calls: Unavailable and DeadlineExceeded (a process that has parts; names it), those
+// of FileSystem at that process.
 // Thread safety: one thread at a time.
 class RemoteValues {
  public:
@@ -42,14 +42,15 @@ class RemoteValues {
     std::string name;
     std::vector<Stored> parts;
   };
-  // Lets each process write its parts, all at once; the files have been synced then. Missing: some process
-  // does not see the directory. Without a result no files are left, as far as those processes live.
+  // Lets each process write its parts, all at once; the files have been synced then. Missing: some
+  // process does not see the directory. Without a result no files are left, as far as those
+  // processes live.
   virtual std::optional<std::vector<File>> write(const Target& target) = 0;
   virtual Tensor fetch(size_t part) = 0;
 };
 
-// What processes have read of a checkpoint for their parts, until this ends. The parts change with commit(),
-// all that were asked for. Errors and thread safety: as RemoteValues'.
+// What processes have read of a checkpoint for their parts, until this ends. The parts change with
+// commit(), all that were asked for. Errors and thread safety: as RemoteValues'.
 class RemoteReads {
  public:
   virtual ~RemoteReads() = default;
@@ -67,19 +68,19 @@ struct RemoteRead {
 class RemoteKeeper {
  public:
   virtual ~RemoteKeeper() = default;
-  // What the parts are now; called while values are held (SaveGroup::hold_values). `timeout`: of each call
-  // to another process, also of the result's. Errors: as RemoteValues'.
+  // What the parts are now; called while values are held (SaveGroup::hold_values). `timeout`: of
+  // each call to another process, also of the result's. Errors: as RemoteValues'.
   virtual std::unique_ptr<RemoteValues> keep(
       const std::vector<std::shared_ptr<const RemotePart>>& parts,
       std::chrono::milliseconds timeout) = 0;
-  // Lets each process read what its parts are in the checkpoint of this prefix, all at once, and verify it. The
-  // index has this checksum: a process that finds another one has another file there. nullptr: some process
-  // does not find it. Errors: as RemoteValues', DataLoss.
+  // Lets each process read what its parts are in the checkpoint of this prefix, all at once, and
+  // verify it. The index has this checksum: a process that finds another one has another file
+  // there. nullptr: some process does not find it. Errors: as RemoteValues', DataLoss.
   virtual std::unique_ptr<RemoteReads> read(const std::string& prefix, uint32_t index_crc,
                                             const std::vector<RemoteRead>& wanted) = 0;
-  // The same of values that `value_of` reads here, one after another: each has been sent to its process before the
-  // next is read. nullptr: the caller has to bring them to their objects itself. Errors: as RemoteValues',
-  // those of `value_of`.
+  // The same of values that `value_of` reads here, one after another: each has been sent to its
+  // process before the next is read. nullptr: the caller has to bring them to their objects itself.
+  // Errors: as RemoteValues', those of `value_of`.
   virtual std::unique_ptr<RemoteReads> send(const std::vector<RemoteRead>& wanted,
                                             FunctionRef<Tensor(const RemoteRead&)> value_of) = 0;
 };

@@ -39,13 +39,14 @@ class NodeSource final : public train::RestoreSource {
   StringTensor read_strings(std::string_view attribute) override;
   void on_commit(std::function<void()> action) override { actions_.push_back(std::move(action)); }
 
-  // Reads what was asked for and, unless it is late, verifies all the rest. Errors: DataLoss, those of
-  // RemoteKeeper::read.
+  // Reads what was asked for and, unless it is late, verifies all the rest. Errors: DataLoss, those
+  // of RemoteKeeper::read.
   void fill();
   // Hands everything over, in the order in which it was asked for.
   void commit();
-  // Lets the processes of `keeper` read these; their parts change when this commits. false: it cannot be that
-  // they find the checkpoint, or some process does not. Errors: those of RemoteKeeper::read.
+  // Lets the processes of `keeper` read these; their parts change when this commits. false: it
+  // cannot be that they find the checkpoint, or some process does not. Errors: those of
+  // RemoteKeeper::read.
   bool read_by(train::RemoteKeeper& keeper, const std::vector<train::RemoteRead>& wanted);
   // The keys of what was asked for.
   const std::set<std::string, std::less<>>& keys() const { return keys_; }
@@ -79,7 +80,8 @@ class NodeSource final : public train::RestoreSource {
   std::set<std::string, std::less<>> keys_;
 };
 
-// Errors: DataLoss (of booleans, a byte that is neither 0 nor 1: who reads that has undefined behaviour).
+// Errors: DataLoss (of booleans, a byte that is neither 0 nor 1: who reads that has undefined
+// behaviour).
 void check_booleans(const BundleReader& bundle, std::string_view key, const Tensor& value);
 
 }  // namespace cohort::internal

@@ -17,7 +17,8 @@
 namespace cohort::internal {
 namespace {
 
-// Far beyond real ones: in a sparse file, which costs an attacker nothing, a string may have any size.
+// Far beyond real ones: in a sparse file, which costs an attacker nothing, a string may have any
+// size.
 constexpr uint64_t kMostGraphBytes = uint64_t{1} << 30;
 
 ObjectGraph read_graph(const BundleReader& bundle) {

@@ -18,7 +18,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A checkpoint of an optimizer as Keras has it: a list of all of its variables, and one of each kind of slot.
+// A checkpoint of an optimizer as Keras has it: a list of all of its variables, and one of each
+// kind of slot.
 class SavedGraphTest : public ::testing::Test {
  protected:
   SavedGraphTest() {

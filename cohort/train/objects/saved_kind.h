@@ -17,7 +17,8 @@ class SavedKind {
  public:
   virtual ~SavedKind() = default;
 
-  // Asked before anything changes, with the children of the object that is to be restored into this one.
+  // Asked before anything changes, with the children of the object that is to be restored into this
+  // one.
   // Errors: InvalidArgument (that is of another kind).
   virtual void check_saved(const std::vector<SavedChild>& children) const = 0;
 };

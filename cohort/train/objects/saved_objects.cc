@@ -12,7 +12,8 @@ using train::TrackableChild;
 
 namespace {
 
-// A hostile graph has as many levels as it likes; each takes some of the stack, and its path memory.
+// A hostile graph has as many levels as it likes; each takes some of the stack, and its path
+// memory.
 constexpr int kDeepest = 1000;
 constexpr size_t kMostQuoted = 200;
 

@@ -102,8 +102,8 @@ class COHORT_API RestoreSource {
   // Reads part of a value, whether it was saved whole or in other parts. The shape is slice.length.
   virtual void read_slice(std::string_view attribute, at::IntArrayRef full_shape,
                           const TensorSlice& slice, DType dtype, Take take) = 0;
-  // The same of a value, or a slice of one, of which another process has `part`: that process reads it, and
-  // this one passes nothing to `take`; where it cannot, this one reads it.
+  // The same of a value, or a slice of one, of which another process has `part`: that process reads
+  // it, and this one passes nothing to `take`; where it cannot, this one reads it.
   virtual void read_remote(std::string_view attribute, at::IntArrayRef full_shape,
                            const std::optional<TensorSlice>& slice,
                            const std::shared_ptr<const RemotePart>& part, Take take);
@@ -117,7 +117,8 @@ class COHORT_API RestoreSource {
 struct TrackableChild {
   std::string name;
   Trackable* object = nullptr;
-  // A checkpoint of the parent may lack it: it then stays as it is, or as the parent's restore leaves it.
+  // A checkpoint of the parent may lack it: it then stays as it is, or as the parent's restore
+  // leaves it.
   bool may_be_missing = false;
 };
 

@@ -16,8 +16,8 @@
 namespace cohort::train {
 namespace {
 
-// One of a generator's streams. Three int64: position, stream and seed, where TensorFlow's generators
-// keep their counter's two halves and their key.
+// One of a generator's streams. Three int64: position, stream and seed, where TensorFlow's
+// generators keep their counter's two halves and their key.
 class StreamState final : public Trackable {
  public:
   // Missing `replica`: the generator's own stream.

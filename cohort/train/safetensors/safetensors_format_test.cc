@@ -1,4 +1,3 @@
-#include "cohort/train/safetensors/safetensors_dtype.h"
 #include "cohort/train/safetensors/safetensors_format.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/train/safetensors/safetensors_dtype.h"
 #include "cohort/train/safetensors/safetensors_file.h"
 
 namespace cohort::internal {

@@ -17,9 +17,9 @@ class BackgroundSaver {
  public:
   // most_wait: how long its end waits for the job under way.
   explicit BackgroundSaver(std::chrono::milliseconds most_wait = std::chrono::minutes(30));
-  // Waits for the job under way: half a save would be no use. Every 10 s the log says for what. A job that is stuck
-  // even longer (with its disk) is left to its thread, which holds what the job needs. Logs an error that
-  // nobody asked for.
+  // Waits for the job under way: half a save would be no use. Every 10 s the log says for what. A
+  // job that is stuck even longer (with its disk) is left to its thread, which holds what the job
+  // needs. Logs an error that nobody asked for.
   ~BackgroundSaver();
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;

@@ -89,8 +89,8 @@ std::shared_ptr<CheckpointDirectory> CheckpointDirectory::for_writing(FileSystem
   }
   ++entry.users;
   lock.unlock();
-  // Users are counted here and not by weak_ptr, for which the last one is gone before its end has begun:
-  // somebody who came then would find the directory unknown, and its lock taken.
+  // Users are counted here and not by weak_ptr, for which the last one is gone before its end has
+  // begun: somebody who came then would find the directory unknown, and its lock taken.
   return {entry.directory.get(), [place](CheckpointDirectory*) {
             Registry& registered = registry();
             const std::lock_guard giving_up(registered.mutex);

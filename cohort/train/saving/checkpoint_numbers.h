@@ -8,7 +8,8 @@
 
 namespace cohort::internal {
 
-// The paths "PREFIX-N" whose index exists, the highest N first; none if the directory does not exist.
+// The paths "PREFIX-N" whose index exists, the highest N first; none if the directory does not
+// exist.
 std::vector<std::string> numbered_checkpoints(FileSystem& files, const std::string& prefix);
 
 // The checkpoints of the same prefix with a lower number than `path` ("PREFIX-N"), highest first;

@@ -37,10 +37,10 @@ struct SavedPart {
 // Thread safety: none.
 class Snapshot {
  public:
-  // Collects the values, which share memory with their objects where they can. `timeout`: of a call to a
-  // process that has some of them.
-  // Errors: as Trackable::checkpoint_values, RemoteKeeper::keep; Unimplemented (a dtype that files cannot
-  // hold).
+  // Collects the values, which share memory with their objects where they can. `timeout`: of a call
+  // to a process that has some of them.
+  // Errors: as Trackable::checkpoint_values, RemoteKeeper::keep; Unimplemented (a dtype that files
+  // cannot hold).
   static Snapshot take(SavedObjects& objects, std::chrono::milliseconds timeout);
 
   const std::vector<SavedPart>& parts() const { return parts_; }
@@ -57,8 +57,8 @@ class Snapshot {
 
   // How many bytes of values lie in this process.
   uint64_t bytes() const;
-  // Processes that have values write them to files of their own, where they see the directory; else their
-  // values are fetched, one at a time.
+  // Processes that have values write them to files of their own, where they see the directory; else
+  // their values are fetched, one at a time.
   void write(FileSystem& files, const std::string& prefix) const;
   // Processes need not keep their values any more; nothing can be written then.
   void let_go_of_remote() { remote_.clear(); }

@@ -81,7 +81,7 @@ std::string WriterReply::value() const {
 }
 
 WriterReply GroupTalk::hear(std::string_view step, const std::function<std::string()>& produce,
-                     std::chrono::milliseconds patience) const {
+                            std::chrono::milliseconds patience) const {
   Attempt own;
   if (is_writer()) own = attempt(produce, group_->name());
   std::string heard;
@@ -99,7 +99,7 @@ std::string GroupTalk::tell(std::string_view step, const std::function<std::stri
 }
 
 MemberReplies GroupTalk::collect(std::string_view step,
-                           const std::function<std::string()>& produce) const {
+                                 const std::function<std::string()>& produce) const {
   Attempt own = attempt(produce, group_->name());
   std::vector<std::string> replies =
       group_->gather(std::move(own.reply), call(step, std::chrono::milliseconds::zero()));

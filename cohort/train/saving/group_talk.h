@@ -55,10 +55,10 @@ class GroupTalk {
   const std::shared_ptr<train::SaveGroup>& group() const { return group_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
-  // Runs `produce` at the writer, which may take `patience`. Its errors are left to WriterReply::value(); at the
-  // writer they come before the group's.
+  // Runs `produce` at the writer, which may take `patience`. Its errors are left to
+  // WriterReply::value(); at the writer they come before the group's.
   WriterReply hear(std::string_view step, const std::function<std::string()>& produce,
-            std::chrono::milliseconds patience = {}) const;
+                   std::chrono::milliseconds patience = {}) const;
   // The same; all get what `produce` returns, or throws.
   std::string tell(std::string_view step, const std::function<std::string()>& produce,
                    std::chrono::milliseconds patience = {}) const;

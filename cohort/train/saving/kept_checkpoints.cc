@@ -127,7 +127,8 @@ void KeptCheckpoints::record(const std::string& path, std::optional<int64_t> ste
   }
   write_state();
   delete_surplus();
-  // Last: a save that failed is still due, here as at the others of the group, who learn nothing of it.
+  // Last: a save that failed is still due, here as at the others of the group, who learn nothing of
+  // it.
   if (step) set_last_step(*step);
 }
 

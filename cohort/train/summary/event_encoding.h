@@ -1,5 +1,5 @@
-// TensorBoard's events as bytes: what tensorflow/core/util/event.proto and summary.proto say, as far
-// as summaries need it.
+// TensorBoard's events as bytes: what tensorflow/core/util/event.proto and summary.proto say, as
+// far as summaries need it.
 //
 //   Event       wall_time: double = 1, step: int64 = 2, file_version: string = 3,
 //               graph_def: bytes = 4, summary = 5

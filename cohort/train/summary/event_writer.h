@@ -33,7 +33,8 @@ double wall_time();
 class EventWriter {
  public:
   // Makes the directory, and in it a file of a new name that holds its first event.
-  // Errors: InvalidArgument (options; the directory is a file), PermissionDenied, ResourceExhausted.
+  // Errors: InvalidArgument (options; the directory is a file), PermissionDenied,
+  // ResourceExhausted.
   EventWriter(FileSystem& files, const std::string& logdir, const EventWriterOptions& options);
   // Closes; an error is logged.
   ~EventWriter();

@@ -221,7 +221,8 @@ TEST(EventWriterTest, ADirectoryThatCannotBeIsSaidAtOnce) {
                                      "filename_suffix is '/x'");
 }
 
-// Its thread may hold the lock at the time of the fork, for ever in the child: nothing may wait there.
+// Its thread may hold the lock at the time of the fork, for ever in the child: nothing may wait
+// there.
 TEST(EventWriterTest, AChildProcessMakesItsOwn) {
   SimulatedFileSystem files;
   EventWriter writer(files, "logs", {});

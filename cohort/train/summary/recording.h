@@ -53,8 +53,8 @@ class [[nodiscard]] ScopedRecordingGate {
   RecordingGate previous_;
 };
 
-// Whether writers that are made in this process from here on write nothing, since another task, which
-// runs the same program, writes. Thread safety: any thread.
+// Whether writers that are made in this process from here on write nothing, since another task,
+// which runs the same program, writes. Thread safety: any thread.
 void leave_summaries_to_another_task(bool leave);
 bool summaries_are_left_to_another_task();
 

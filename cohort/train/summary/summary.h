@@ -55,8 +55,9 @@ COHORT_API bool text(std::string_view name, const StringTensor& data,
 COHORT_API bool text(std::string_view name, std::string_view data,
                      const SummaryOptions& options = {});
 
-// A graph of operations: a serialized GraphDef of TensorFlow's (tensorflow/core/framework/graph.proto),
-// which is not looked into. TensorBoard's page of graphs draws it. A run has one.
+// A graph of operations: a serialized GraphDef of TensorFlow's
+// (tensorflow/core/framework/graph.proto), which is not looked into. TensorBoard's page of graphs
+// draws it. A run has one.
 COHORT_API bool graph(std::string_view graph_def);
 
 // The layers of a model and what flows between them, as ModelHandle::to_json gives them, which

@@ -101,7 +101,8 @@ class COHORT_API SummaryWriter {
   explicit SummaryWriter(std::shared_ptr<internal::EventWriter> writer)
       : writer_(std::move(writer)) {}
 
-  // Makes this the writer of the calling thread's summaries, and `step` theirs where they name none.
+  // Makes this the writer of the calling thread's summaries, and `step` theirs where they name
+  // none.
   // Errors: FailedPrecondition (closed).
   RecordingScope as_default() const;
   RecordingScope as_default(const Step& step) const;
@@ -124,8 +125,8 @@ class COHORT_API SummaryWriter {
 };
 
 // Makes the directory `logdir` and in it a file "events.out.tfevents.<time>.<host>.<pid>.<n>.v2",
-// which a thread of its own writes. TensorBoard shows a directory of such files as a run. In a worker
-// that is not the first of its cluster, a writer that writes nothing (see every_worker).
+// which a thread of its own writes. TensorBoard shows a directory of such files as a run. In a
+// worker that is not the first of its cluster, a writer that writes nothing (see every_worker).
 // Errors: InvalidArgument (an option below 0; logdir is a file), PermissionDenied,
 // ResourceExhausted.
 [[nodiscard]] COHORT_API SummaryWriter create_file_writer(const std::string& logdir,

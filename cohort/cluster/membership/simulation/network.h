@@ -1,4 +1,5 @@
-// A network between simulated processes, which delays, loses, cuts and resets, and channels over it.
+// A network between simulated processes, which delays, loses, cuts and resets, and channels over
+// it.
 #pragma once
 
 #include <cstdint>

@@ -35,9 +35,9 @@ class SimulatedTime {
   std::map<uint64_t, Time> times_;
 };
 
-// A process has a clock of its own, which may run a little fast or slow. While it is stopped nothing
-// happens in it, but nothing is lost; when it has ended nothing more happens.
-// It must outlive the events of its time. Thread safety: none.
+// A process has a clock of its own, which may run a little fast or slow. While it is stopped
+// nothing happens in it, but nothing is lost; when it has ended nothing more happens. It must
+// outlive the events of its time. Thread safety: none.
 class SimulatedProcess final : public rpc::Clock {
  public:
   // `rate`: how fast its clock runs; `offset`: what it shows at the beginning.

@@ -1,6 +1,7 @@
 // Thousands of histories of a cluster. A seed that breaks an invariant is printed, and
 //   COHORT_SIMULATION_SEED=N membership_test --gtest_filter='MembershipSimulation.*'
-// tells its story. COHORT_SIMULATIONS=N runs N histories, COHORT_SIMULATION_FIRST is the first seed.
+// tells its story. COHORT_SIMULATIONS=N runs N histories, COHORT_SIMULATION_FIRST is the first
+// seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -247,8 +247,8 @@ void World::accepted(Life& life, const rpc::Caller& writer) {
       newest = other.get();
     }
   }
-  // An earlier service that runs again is not newer than the group in which the task accepts; nor is one
-  // of the same term, of which a service that no survivor told of it knows nothing.
+  // An earlier service that runs again is not newer than the group in which the task accepts; nor
+  // is one of the same term, of which a service that no survivor told of it knows nothing.
   if (newest != nullptr && newest->incarnation != writer.incarnation &&
       term > life.agent->view()->term) {
     violate(str(task_of(life.node), " accepted a write of a coordinator that is fenced"));
@@ -267,8 +267,8 @@ void World::expect_all_learn(const Life& dead, Duration bound) {
   const View view = chief->service->status();
   const Member* member = view.find(task_of(dead.node));
   if (!view.complete() || member == nullptr || member->incarnation != dead.incarnation) return;
-  // A cut may have swallowed the calls whose end would tell, or their answers: then silence does, and
-  // a heartbeat brings the news.
+  // A cut may have swallowed the calls whose end would tell, or their answers: then silence does,
+  // and a heartbeat brings the news.
   if (last_cut_ != Time(0) && time_.now() - last_cut_ < seconds(8)) {
     bound = heartbeat_.dead_after * 21 / 20 + 2 * heartbeat_.interval + 8 * network_.delays.longest;
   }

@@ -38,7 +38,8 @@ size_t fused_chain(std::span<Layer* const> layers) {
   return layers.size() > 2 && can_multiply_on(*layers[1], *layers[2]) ? 3 : 2;
 }
 
-// The layers see the means as if each were all rows of its sequence; a third one gets them as a product.
+// The layers see the means as if each were all rows of its sequence; a third one gets them as a
+// product.
 Structure call_chain(std::span<Layer* const> chain, const Structure& inputs,
                      const CallOptions& options) {
   std::optional<Product> mean;

@@ -1,5 +1,6 @@
-// Layers as one where that costs less: a lookup of rows, the mean of those of each sequence, and a product with it.
-// Layers say by these interfaces that they can; models ask fused_chain and know no layer by name.
+// Layers as one where that costs less: a lookup of rows, the mean of those of each sequence, and a
+// product with it. Layers say by these interfaces that they can; models ask fused_chain and know no
+// layer by name.
 #pragma once
 
 #include <optional>
@@ -23,8 +24,8 @@ class LooksUpRows {
  public:
   virtual ~LooksUpRows() = default;
   // The mean of each sequence's rows: the share that each distinct row has in it, and those rows.
-  // Shapes: ids [batch, length] -> [batch, row]. Missing where that would cost more than the rows. The
-  // last bits may differ from those of the rows' mean.
+  // Shapes: ids [batch, length] -> [batch, row]. Missing where that would cost more than the rows.
+  // The last bits may differ from those of the rows' mean.
   virtual std::optional<Product> mean_of_rows(const Tensor& ids) = 0;
   // Shapes: ids [..] -> [.., row].
   virtual Tensor look_up(const Tensor& ids) = 0;
@@ -40,12 +41,13 @@ class AveragesSequences {
 class MultipliesInput {
  public:
   virtual ~MultipliesInput() = default;
-  // A call with the product's value, which it need not compute: where the matrix has few columns, it
-  // multiplies from the right. The last bits may differ from those of a call.
+  // A call with the product's value, which it need not compute: where the matrix has few columns,
+  // it multiplies from the right. The last bits may differ from those of a call.
   virtual Tensor call_on_product(const Product& input) = 0;
 };
 
-// How many layers, from the first on, call_chain can run together: 2, 3, or 0 for none. They may be unbuilt.
+// How many layers, from the first on, call_chain can run together: 2, 3, or 0 for none. They may be
+// unbuilt.
 size_t fused_chain(std::span<keras::layers::Layer* const> layers);
 
 // Runs such a chain, each layer as by operator(): built, checked, its losses collected.

@@ -6,7 +6,8 @@
 
 namespace cohort::internal {
 
-// 1 with probability 1 - rate, else 0. Shapes: `shape`, in the dtype and on the device of `options`.
+// 1 with probability 1 - rate, else 0. Shapes: `shape`, in the dtype and on the device of
+// `options`.
 Tensor kept_elements(const random::RandomGenerator& generator, at::IntArrayRef shape, double rate,
                      const at::TensorOptions& options);
 

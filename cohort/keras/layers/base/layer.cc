@@ -45,7 +45,8 @@ Structure masked_inputs(const Structure& inputs, const Tensor& mask,
   });
 }
 
-// No size is negative, and all together are no more elements, of 16 bytes, than 64 bits can address.
+// No size is negative, and all together are no more elements, of 16 bytes, than 64 bits can
+// address.
 bool is_countable(const keras::Shape& shape) {
   constexpr int64_t kMostElements = std::numeric_limits<int64_t>::max() / 16;
   int64_t count = 1;

@@ -108,8 +108,8 @@ class COHORT_API Layer : public train::Trackable {
   Layer& operator=(const Layer&) = delete;
 
   // Builds the layer if necessary, checks the input, and runs `call`.
-  // Errors: InvalidArgument (rank, dtype or shape of an input or mask, and any error of libtorch inside
-  // of `call`, with this layer's name and the shapes), what build and call throw.
+  // Errors: InvalidArgument (rank, dtype or shape of an input or mask, and any error of libtorch
+  // inside of `call`, with this layer's name and the shapes), what build and call throw.
   Structure operator()(const Structure& inputs, const CallOptions& options = {});
   Tensor operator()(const Tensor& input, const CallOptions& options = {});
 
@@ -118,14 +118,14 @@ class COHORT_API Layer : public train::Trackable {
   const std::string& class_name() const;
   DType dtype() const;
   bool built() const;
-  // Whether tapes and optimizers are meant to change the variables. Set also in all children that there
-  // are, which can be set otherwise afterwards; as long as it is false here, none of the children's
-  // variables is trainable.
+  // Whether tapes and optimizers are meant to change the variables. Set also in all children that
+  // there are, which can be set otherwise afterwards; as long as it is false here, none of the
+  // children's variables is trainable.
   bool trainable() const;
   void set_trainable(bool trainable);
 
-  // Own variables before those of children, in order of creation; shared ones once. Lists are empty, but for what
-  // constructors made, until the layer is built.
+  // Own variables before those of children, in order of creation; shared ones once. Lists are
+  // empty, but for what constructors made, until the layer is built.
   List<Variable> trainable_variables() const;
   List<Variable> non_trainable_variables() const;
   // Trainable ones first; of a Model layer by layer, then its own, as Keras has them.
@@ -135,8 +135,8 @@ class COHORT_API Layer : public train::Trackable {
   int64_t count_params() const;
 
   // The values of variables(), copied. set_weights takes the same list.
-  // Errors: FailedPrecondition (a layer of layers, or model, whose weights are still to be made), InvalidArgument
-  // (their number or a shape; nothing has changed then), as Variable::assign.
+  // Errors: FailedPrecondition (a layer of layers, or model, whose weights are still to be made),
+  // InvalidArgument (their number or a shape; nothing has changed then), as Variable::assign.
   List<Tensor> get_weights() const;
   void set_weights(const std::vector<Tensor>& values) const;
 
@@ -150,12 +150,12 @@ class COHORT_API Layer : public train::Trackable {
   // In `call`: adds a loss that depends on the input, for example a mean over the batch.
   // Errors: InvalidArgument (not a scalar).
   void add_loss(const Tensor& loss);
-  // In `call`: adds all elements of `value` to a mean, which fit and evaluate report under `name` beside the
-  // metrics of compile, and reset with them. A further call of that name adds to the same one. A batch
-  // without rows adds nothing. COLLECTIVE as calls of layers are.
-  // Errors: InvalidArgument (no name; "loss" and what begins with "val_", which the logs have for other
-  // numbers; an undefined or complex value). Of fit and evaluate, after the first step: InvalidArgument (another
-  // metric of the model has this name).
+  // In `call`: adds all elements of `value` to a mean, which fit and evaluate report under `name`
+  // beside the metrics of compile, and reset with them. A further call of that name adds to the
+  // same one. A batch without rows adds nothing. COLLECTIVE as calls of layers are.
+  // Errors: InvalidArgument (no name; "loss" and what begins with "val_", which the logs have for
+  // other numbers; an undefined or complex value). Of fit and evaluate, after the first step:
+  // InvalidArgument (another metric of the model has this name).
   void add_metric(const Tensor& value, const std::string& name);
   // Removes the losses that the calling replica's latest forward pass added, here and in all
   // children. A call from outside of any layer begins with this.
@@ -167,8 +167,9 @@ class COHORT_API Layer : public train::Trackable {
   std::optional<StructureSpec> output_spec() const;
 
   // What the layer was made with, so that a saved model can make it again; see config.h. Nothing
-  // (unless overridden): models with this layer cannot be saved as a whole. Who saves adds the layer's
-  // name, under "name", whether it is trainable, under "trainable", and its dtype, under "dtype".
+  // (unless overridden): models with this layer cannot be saved as a whole. Who saves adds the
+  // layer's name, under "name", whether it is trainable, under "trainable", and its dtype, under
+  // "dtype".
   // Errors: Unimplemented (an option that is a function of the program).
   virtual std::optional<Config> get_config() const;
 

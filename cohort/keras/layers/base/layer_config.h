@@ -9,8 +9,8 @@
 
 namespace cohort::internal {
 
-// The configuration of a layer that writes its `fields` with a FieldWriter; whole_config adds what all
-// layers have. Errors: Unimplemented (a function of the program).
+// The configuration of a layer that writes its `fields` with a FieldWriter; whole_config adds what
+// all layers have. Errors: Unimplemented (a function of the program).
 template <class Fields>
 keras::Config layer_config(const keras::layers::Layer& layer, const Fields& fields) {
   FieldWriter writer;

@@ -68,7 +68,8 @@ class COHORT_API LayerHandle {
   List<Tensor> losses() const { return layer_->losses(); }
   void reset_states() const { layer_->reset_states(); }
   // The layer's get_config, and under "name", "trainable" and "dtype" what every layer has.
-  // Errors: InvalidArgument (the layer has something else there), those of the layer's; they name it.
+  // Errors: InvalidArgument (the layer has something else there), those of the layer's; they name
+  // it.
   std::optional<Config> get_config() const;
 
   Layer* get() const { return layer_.get(); }

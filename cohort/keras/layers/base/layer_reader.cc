@@ -81,8 +81,8 @@ LayerHandle custom_layer(const LayerReader::Custom& make, const Json& config,
     const LayerHandle made = make(ConfigData::config_of(config));
     keras::layers::LayerOptions options;
     FieldReader(config).common(options);
-    // Before it is built, for the function may not have passed it on. A class of Keras's may have another
-    // than weights have.
+    // Before it is built, for the function may not have passed it on. A class of Keras's may have
+    // another than weights have.
     if (options.dtype && at::isFloatingType(*options.dtype)) {
       LayerState::of(*made.get()).dtype = *options.dtype;
     }
@@ -102,8 +102,8 @@ std::optional<int64_t> shared_number(const Json& json, const std::string& where)
   return number;
 }
 
-// What whole_config has added, for what made the layer may know nothing of it. The layers of a model say
-// themselves whether they are trainable.
+// What whole_config has added, for what made the layer may know nothing of it. The layers of a
+// model say themselves whether they are trainable.
 void restore_what_all_layers_have(const LayerHandle& made, const Json& config,
                                   bool has_read_children) {
   FieldReader field(config);

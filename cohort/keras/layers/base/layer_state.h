@@ -64,8 +64,8 @@ struct LayerState {
   Structure run(const Structure& inputs, const keras::CallOptions& options,
                 FunctionRef<Structure(const keras::CallOptions&)> body);
 
-  // The name in a file of a layer that was just made for it. What its constructor has made keeps names with
-  // the old one. Errors: InvalidArgument (the layer has been in use under another name).
+  // The name in a file of a layer that was just made for it. What its constructor has made keeps
+  // names with the old one. Errors: InvalidArgument (the layer has been in use under another name).
   void take_name(const std::string& wanted);
   void check_name_is_free(std::string_view name) const;
   void track_child(Layer::Child child);
@@ -83,12 +83,14 @@ struct LayerState {
   keras::metrics::Mean added_mean(const std::string& name);
   // Means of layers that are here, or become children, appear to `reported` as long as it lives.
   void report_means_to(const std::shared_ptr<ReportedMetrics>& reported, Visited& visited);
-  // Whether the call that the calling thread is in is of a batch with rows, and no look at the shapes.
+  // Whether the call that the calling thread is in is of a batch with rows, and no look at the
+  // shapes.
   static bool counts_in_metrics();
   // What a layer loses that another one calls and none tracks; a warning says it once for each.
   enum class Lost { kVariables, kLosses, kMetrics };
   void warn_unless_tracked(Lost lost);
-  // `elements` of the layer's weights; where there are none because it is not built, the list says so.
+  // `elements` of the layer's weights; where there are none because it is not built, the list says
+  // so.
   template <class T>
   keras::List<T> listed(std::vector<T> elements) const {
     std::string why = elements.empty() && !build_once.done() ? why_no_weights() : "";
@@ -96,8 +98,8 @@ struct LayerState {
   }
   // For a layer that is not built.
   std::string why_no_weights() const;
-  // Whether this layer, or one in it, is not built and has made no weights in its constructor. A model that is never
-  // called itself has those of its layers.
+  // Whether this layer, or one in it, is not built and has made no weights in its constructor. A
+  // model that is never called itself has those of its layers.
   bool awaits_weights() const;
   // Errors: FailedPrecondition (awaits_weights; `what` cannot be done).
   void check_has_weights(const char* what) const;

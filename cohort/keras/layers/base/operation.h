@@ -24,12 +24,14 @@ namespace cohort::internal {
 
 struct LayerOperation {
   std::vector<plan::Operation> operations = {};
-  // The layer's members that hold theirs, in order. They are looked at once the layer is built, since another
-  // replica may be building it; those that are empty then do not count.
+  // The layer's members that hold theirs, in order. They are looked at once the layer is built,
+  // since another replica may be building it; those that are empty then do not count.
   std::vector<const Variable*> parameters = {};
-  // What the layer applies to their result by activate_outputs. A plan ends with one that it does not know.
+  // What the layer applies to their result by activate_outputs. A plan ends with one that it does
+  // not know.
   keras::activations::Activation activation = {};
-  // Whether this holds for training alone, or for outside of it, and as long as trainable() is the same.
+  // Whether this holds for training alone, or for outside of it, and as long as trainable() is the
+  // same.
   bool depends_on_training = false;
   // Gives, on the host, the values that an operation takes for each pass instead of variables
   // (plan::Dropout).
@@ -44,7 +46,8 @@ struct LayerOperation {
 class DescribesOperation {
  public:
   virtual ~DescribesOperation() = default;
-  // What the layer computes in training or outside of it. Called by any thread, also before it is built.
+  // What the layer computes in training or outside of it. Called by any thread, also before it is
+  // built.
   virtual LayerOperation operation(bool training) const = 0;
 };
 

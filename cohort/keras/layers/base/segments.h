@@ -39,7 +39,8 @@ class Segment {
   std::string explain() const;
 
  private:
-  // What is computed in training or outside of it, and which layers are trainable, where that matters.
+  // What is computed in training or outside of it, and which layers are trainable, where that
+  // matters.
   struct Mode {
     Mode(std::span<Layer* const> layers, bool training);
 

@@ -53,9 +53,9 @@ void expect_near(const Tensor& ours, const Tensor& theirs, const std::string& wh
   EXPECT_TRUE(at::allclose(ours, theirs, 1e-4, 1e-5 * theirs.abs().max().item<double>())) << what;
 }
 
-// Values and gradients of a model as a whole and of its layers one by one, which drop the same. With whole
-// numbers (unless told otherwise), whose products and sums are exact: both find the same maxima, however
-// they round. Returns the model's explain().
+// Values and gradients of a model as a whole and of its layers one by one, which drop the same.
+// With whole numbers (unless told otherwise), whose products and sums are exact: both find the same
+// maxima, however they round. Returns the model's explain().
 std::string expect_model_equals_layers(const std::vector<LayerHandle>& layers,
                                        at::IntArrayRef shape, bool whole_numbers = true) {
   const Tensor x = whole_numbers ? at::randint(-2, 3, shape, float32) : at::randn(shape);

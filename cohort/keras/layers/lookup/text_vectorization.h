@@ -87,10 +87,10 @@ struct TextVectorizationOptions {
   std::string name = "";
 };
 
-// Shapes: [], [n] or [n, 1] -> int64 [n, the most tokens of a text] or [n, output_sequence_length]; with
-// a vector mode [n, vocabulary_size()]. Without a split [..] -> the same.
-// A vocabulary that adapt has learned is part of a checkpoint. Thread safety and errors: as
-// StringLookup; InvalidArgument (texts of another shape).
+// Shapes: [], [n] or [n, 1] -> int64 [n, the most tokens of a text] or [n, output_sequence_length];
+// with a vector mode [n, vocabulary_size()]. Without a split [..] -> the same. A vocabulary that
+// adapt has learned is part of a checkpoint. Thread safety and errors: as StringLookup;
+// InvalidArgument (texts of another shape).
 class COHORT_API TextVectorization : public LayerHandle {
  public:
   // Errors: InvalidArgument (an option, with its value).

@@ -30,8 +30,8 @@ class Tokenizer {
   explicit Tokenizer(TokenizerOptions options) : options_(std::move(options)) {}
   const TokenizerOptions& options() const { return options_; }
 
-  // Shapes: [n] or [n, 1] -> [n, the most tokens of a text], filled up with "". Without a split [..]
-  // -> the same, or with n-grams of the last dimension.
+  // Shapes: [n] or [n, 1] -> [n, the most tokens of a text], filled up with "". Without a split
+  // [..] -> the same, or with n-grams of the last dimension.
   // Errors: InvalidArgument (other shapes; `layer` begins the message).
   StringTensor operator()(const StringTensor& texts, const std::string& layer) const;
 

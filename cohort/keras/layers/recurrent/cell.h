@@ -1,5 +1,5 @@
-// The cells of recurrent layers: weights under the names that Keras's cells have, and the formula of a
-// step. For sources only.
+// The cells of recurrent layers: weights under the names that Keras's cells have, and the formula
+// of a step. For sources only.
 #pragma once
 
 #include <limits>
@@ -133,7 +133,8 @@ void recurrent_fields(Fields& field, Units& units, Options& options) {
   if constexpr (requires { options.reset_after; }) field("reset_after", options.reset_after);
 }
 
-// What the cells have in common that depends on the type of their options. Recurrent: the layer's handle.
+// What the cells have in common that depends on the type of their options. Recurrent: the layer's
+// handle.
 template <class Recurrent, class Options>
 class CellOf : public Cell {
  public:

@@ -4,14 +4,14 @@
 //   layers::LSTM encoder(64, {.return_state = true});
 //   Structure output_h_c = encoder(Structure(x));
 //
-// Steps that an Embedding with mask_zero or a Masking layer marks, or the mask of the call, are passed
-// over: the state stays as it is, and so does the output.
+// Steps that an Embedding with mask_zero or a Masking layer marks, or the mask of the call, are
+// passed over: the state stays as it is, and so does the output.
 //
-// With `stateful` a batch's rows go on with the sequences of the batch before, in training and outside of
-// it, until reset_states() of the layer or model; gradients end at the beginning of a batch. Each replica
-// keeps the state of its own rows: batches must have as many rows, in the same order. It is neither a
-// weight nor part of checkpoints. Under parameter servers a worker takes whatever batch comes next, so
-// that there sequences must not be longer than a batch.
+// With `stateful` a batch's rows go on with the sequences of the batch before, in training and
+// outside of it, until reset_states() of the layer or model; gradients end at the beginning of a
+// batch. Each replica keeps the state of its own rows: batches must have as many rows, in the same
+// order. It is neither a weight nor part of checkpoints. Under parameter servers a worker takes
+// whatever batch comes next, so that there sequences must not be longer than a batch.
 #pragma once
 
 #include <cstdint>
@@ -82,9 +82,9 @@ struct LSTMOptions {
 // Hochreiter and Schmidhuber's (1997). The state is h and c.
 // Shapes: [batch, steps, features], floating, or a tuple of it and the initial h and c, each
 // [batch, units] -> [batch, units], or [batch, steps, units] with return_sequences; with
-// return_state a tuple of that, h and c.
-// Weights, of a child "cell": "kernel" [features, 4 * units], "recurrent_kernel" [units, 4 * units],
-// "bias" [4 * units]; their quarters are the gates for input, forgetting, cell and output.
+// return_state a tuple of that, h and c. Weights, of a child "cell": "kernel" [features, 4 *
+// units], "recurrent_kernel" [units, 4 * units], "bias" [4 * units]; their quarters are the gates
+// for input, forgetting, cell and output.
 class COHORT_API LSTM : public LayerHandle {
  public:
   explicit LSTM(int64_t units, LSTMOptions options = {});
@@ -111,10 +111,9 @@ struct GRUOptions {
   std::string name = "";
 };
 
-// Cho et al.'s (2014). The state is h. Shapes: as LSTM, without c.
-// Weights, of a child "cell": "kernel" [features, 3 * units], "recurrent_kernel" [units, 3 * units],
-// "bias" [3 * units], or [2, 3 * units] with reset_after; their thirds are the gates for update and
-// reset, and the candidate.
+// Cho et al.'s (2014). The state is h. Shapes: as LSTM, without c. Weights, of a child "cell":
+// "kernel" [features, 3 * units], "recurrent_kernel" [units, 3 * units], "bias" [3 * units], or [2,
+// 3 * units] with reset_after; their thirds are the gates for update and reset, and the candidate.
 class COHORT_API GRU : public LayerHandle {
  public:
   explicit GRU(int64_t units, GRUOptions options = {});

@@ -77,10 +77,11 @@ std::vector<Tensor> RecurrentLayer::kept_state(int64_t rows) const {
   if (!options_.stateful || rows == 0 || internal::is_tracing()) return {};
   std::vector<Tensor> kept = kept_.get();
   if (kept.empty() || kept[0].size(0) == rows) return kept;
-  throw InvalidArgumentError(str("layer '", name(), "' is stateful and got a batch of ", rows,
-                                 " rows after one of ", kept[0].size(0),
-                                 ", whose sequences it goes on with; give batches of one size (batch "
-                                 "with drop_remainder), or call reset_states() between them"));
+  throw InvalidArgumentError(
+      str("layer '", name(), "' is stateful and got a batch of ", rows, " rows after one of ",
+          kept[0].size(0),
+          ", whose sequences it goes on with; give batches of one size (batch "
+          "with drop_remainder), or call reset_states() between them"));
 }
 
 void RecurrentLayer::keep_state(const std::vector<Tensor>& state) {

@@ -1,4 +1,5 @@
-// LSTM and GRU within models, which run them as plans, beside the layers called by hand, which do not.
+// LSTM and GRU within models, which run them as plans, beside the layers called by hand, which do
+// not.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>

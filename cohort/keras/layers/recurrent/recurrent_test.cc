@@ -1,5 +1,5 @@
-// Recurrent layers: dropout, masks, both directions. learned_layers_test.cc has the kernels and states,
-// tests/interop compares with TensorFlow's.
+// Recurrent layers: dropout, masks, both directions. learned_layers_test.cc has the kernels and
+// states, tests/interop compares with TensorFlow's.
 #include "cohort/keras/layers/recurrent/recurrent.h"
 
 #include <ATen/ops/cat.h>
@@ -208,7 +208,8 @@ TEST(StatefulLayers, ModelsAndWrappersForgetToo) {
   const Sequential model({Bidirectional(GRU(3, {.stateful = true})), Dense(1)});
   const Tensor x = random::normal({2, 4, 5});
   const Tensor first = model(x);
-  expect_near(model(at::zeros({0, 4, 5})), at::zeros({0, 1}));  // a replica without rows keeps its state
+  expect_near(model(at::zeros({0, 4, 5})),
+              at::zeros({0, 1}));  // a replica without rows keeps its state
   EXPECT_NE(elements(model(x)), elements(first));
   model.reset_states();
   expect_near(model(x), first);
@@ -247,10 +248,11 @@ TEST(StatefulLayers, EachReplicaGoesOnWithItsOwnRows) {
 TEST(StatefulLayers, RefuseBatchesOfAnotherSize) {
   const GRU layer(3, {.stateful = true, .name = "goes_on"});
   layer(at::ones({4, 2, 5}));
-  EXPECT_THAT(
-      thrown<InvalidArgumentError>([&] { layer(at::ones({3, 2, 5})); }),
-      AllOf(HasSubstr("'goes_on'"), HasSubstr("a batch of 3 rows after one of 4"),
-            HasSubstr("reset_states")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                layer(at::ones({3, 2, 5}));
+              }),
+              AllOf(HasSubstr("'goes_on'"), HasSubstr("a batch of 3 rows after one of 4"),
+                    HasSubstr("reset_states")));
   layer.reset_states();
   EXPECT_THAT(layer(at::ones({3, 2, 5})).sizes(), ElementsAre(3, 3));
 }
@@ -356,9 +358,8 @@ TEST(Bidirectional, SaysWhatDoesNotFit) {
               }),
               HasSubstr("'sides'"));
   const auto refused = [](const GRUOptions& backward) {
-    return thrown<InvalidArgumentError>([&] {
-      Bidirectional(LSTM(3, {.name = "ahead"}), {.backward_layer = GRU(3, backward)});
-    });
+    return thrown<InvalidArgumentError>(
+        [&] { Bidirectional(LSTM(3, {.name = "ahead"}), {.backward_layer = GRU(3, backward)}); });
   };
   EXPECT_THAT(refused({.name = "back"}),
               AllOf(HasSubstr("'ahead' and the backward_layer 'back' go the same way")));
