@@ -31,18 +31,19 @@ namespace cohort::keras {
 // become ON_READ variables that are averaged when read; other buffers become ON_READ variables that
 // read as the first replica's. A tensor with several names in the module is one variable, which
 // checkpoints know by all of these names. The module's own tensors are the variables' components:
-// do not replace them (as set_data and to() do), but write into them.
-// Where ps tasks keep the variables, each worker's replicas have modules of their own, which
-// `factory` makes when a worker first calls the model; the ps tasks' values replace theirs, whole,
-// before each call. What a call with training changes in a buffer is added to the variable after the
-// step, as what other workers change is.
+// do not replace them (as set_data and to() do), but write into them. Where ps tasks keep the
+// variables, each worker's replicas have modules of their own, which `factory` makes when a worker
+// first calls the model; the ps tasks' values replace theirs, whole, before each call. What a call
+// with training changes in a buffer is added to the variable after the step, as what other workers
+// change is.
 // Thread safety: as Layer.
 class COHORT_API TorchModel : public ModelHandle {
  public:
   // `factory` returns a module holder (TORCH_MODULE) or a shared_ptr to a module. It is called once
   // for each replica; all replicas start from the first module's values.
   // Errors: FailedPrecondition (in a step), InvalidArgument (factory results that differ in names,
-  // shapes or dtypes, naming the first difference; one module for several replicas), what factory throws.
+  // shapes or dtypes, naming the first difference; one module for several replicas), what factory
+  // throws.
   template <class Factory>
   requires(!internal::TorchModuleItself<Factory>) &&
       std::is_invocable_v<Factory&> explicit TorchModel(Factory factory,

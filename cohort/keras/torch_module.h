@@ -18,8 +18,8 @@ namespace cohort::internal {
 struct TorchModule {
   using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-  // Runs forward in this mode. A module that writes into its input, which may be the program's own data, gets a copy:
-  // the first call finds out whether it does.
+  // Runs forward in this mode. A module that writes into its input, which may be the program's own
+  // data, gets a copy: the first call finds out whether it does.
   // Errors: also InvalidArgument (it writes where it did not in that call).
   Structure call(const Structure& inputs, bool training);
 

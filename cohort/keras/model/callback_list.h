@@ -12,8 +12,9 @@
 
 namespace cohort::keras::callbacks {
 
-// Calls the hooks of several callbacks, in their order: for training loops of one's own. In its hooks a
-// callback has this list's model and params, also where a call within another hook has used it with others.
+// Calls the hooks of several callbacks, in their order: for training loops of one's own. In its
+// hooks a callback has this list's model and params, also where a call within another hook has used
+// it with others.
 // Thread safety: none.
 class COHORT_API CallbackList {
  public:

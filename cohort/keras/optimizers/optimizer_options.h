@@ -54,12 +54,13 @@ struct CommonOptions {
   // (1 - ema_momentum) * variable, after each update.
   bool use_ema = false;
   double ema_momentum = 0.99;  // in [0, 1]
-  // Every so many updates the variables are set to their averages; 0: never. At its end fit sets them
-  // to their averages; so does finalize_variable_values.
+  // Every so many updates the variables are set to their averages; 0: never. At its end fit sets
+  // them to their averages; so does finalize_variable_values.
   int64_t ema_overwrite_frequency = 0;
   // Only every so many-th call updates, with the mean of the gradients of these calls; they are
-  // exchanged between replicas then only. A missing gradient counts as zero. The calls of one update bring
-  // the same variables: others are an InvalidArgument. With parameter servers the calls are each worker's own.
+  // exchanged between replicas then only. A missing gradient counts as zero. The calls of one
+  // update bring the same variables: others are an InvalidArgument. With parameter servers the
+  // calls are each worker's own.
   int64_t gradient_accumulation_steps = 1;
   // Other than ALLOW costs a pass over the gradients.
   NotFinite not_finite = NotFinite::ALLOW;

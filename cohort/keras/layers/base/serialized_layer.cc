@@ -72,14 +72,14 @@ std::string saved_class_name(const Layer& layer) {
   return input_layer_spec(layer) != nullptr ? "InputLayer" : layer.class_name();
 }
 
-// Keras does not write of an InputLayer whether it is trainable, and refuses to read it; of a Sequential it
-// neither writes nor reads it.
+// Keras does not write of an InputLayer whether it is trainable, and refuses to read it; of a
+// Sequential it neither writes nor reads it.
 bool writes_trainable(const Layer& layer) {
   if (input_layer_spec(layer) != nullptr) return false;
   return !layer.trainable() || layer.class_name() != "Sequential";
 }
 
-// Models of layers leave it to those.
+// Models of layers leave the dtype to their layers.
 bool writes_dtype(const Layer& layer) {
   return layer.class_name() != "Sequential" && layer.class_name() != "Functional";
 }
@@ -139,7 +139,8 @@ Json serialized_layer(const Layer& layer) {
             "(save_weights)"));
   }
   const std::string class_name = saved_class_name(layer);
-  Json json = json_of(serialized(LayerState::of(layer).keras_module(), class_name, json_of(*config)));
+  const char* const module = LayerState::of(layer).keras_module();
+  Json json = json_of(serialized(module, class_name, json_of(*config)));
   if (!is_keras_class(class_name)) {  // which Keras finds among its custom objects
     json["module"] = nullptr;
     json["registered_name"] = class_name;
