@@ -5,6 +5,7 @@
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
+#include "cohort/core/observe/line_limit.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/strategies/strategy.h"
@@ -107,8 +108,12 @@ void BackupAndRestore::save() {
   try {
     manager_->save();
   } catch (const ResourceExhaustedError& error) {
-    internal::log(logging::Level::kError,
-                  "BackupAndRestore: a save has failed, training goes on: ", error.what());
+    // After every step, perhaps, on a disk that stays full.
+    static auto* const failed = new internal::LineLimit(
+        "more saves of BackupAndRestore have failed",
+        {.write = [](const std::string& line) { internal::log(logging::Level::kError, line); }});
+    failed->say(
+        internal::str("BackupAndRestore: a save has failed, training goes on: ", error.what()));
   }
 }
 

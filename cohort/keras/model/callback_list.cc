@@ -11,6 +11,7 @@ namespace cohort::keras::callbacks {
 
 using internal::str;
 
+// A callback has the model that its list has given it.
 ModelHandle Callback::model() const {
   if (model_ == nullptr) {
     throw FailedPreconditionError(str("callback '", name(),

@@ -355,6 +355,10 @@ TEST(ModelJson, SaysWhereAConstructorRefusedWhatItRead) {
   EXPECT_THAT(refused(nested),
               AllOf(StartsWith(place + "layer 'b' (Bidirectional): 'layer': layer 'l' (LSTM): "),
                     HasSubstr("units is 0")));
+  EXPECT_EQ(refused(R"({"class_name": "Bidirectional", "config": {"name": "b",
+      "layer": {"class_name": "Sequential", "config": {"name": "s", "layers": []}}}})"),
+            place + "layer 'b' (Bidirectional): 'layer': layer 's' (Sequential): a model stands "
+                    "where one layer is expected");
   EXPECT_EQ(refused(R"({"class_name": "Own", "config": {"name": "o"}})",
                     {{"Own",
                       [](const Config& config) {

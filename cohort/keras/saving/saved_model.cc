@@ -282,8 +282,8 @@ using internal::str;
 
 namespace {
 
-// Apart from the weights, which are of use with any optimizer: a file may lack it, or have another
-// one.
+// Loads the optimizer apart from the weights, which are of use with any optimizer: a file may lack
+// it, or have another one.
 void load_optimizer(const optimizers::Optimizer& optimizer, const std::string& path) {
   try {
     train::Checkpoint({{"optimizer", optimizer}}).read(path).expect_partial();

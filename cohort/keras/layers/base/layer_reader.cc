@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/layers/base/layer_config.h"
@@ -121,12 +122,14 @@ void restore_what_all_layers_have(const LayerHandle& made, const Json& config,
   }
 }
 
+bool is_model_class(std::string_view name) {
+  return name == "Sequential" || name == "Functional" || name == "Model";
+}
+
 }  // namespace
 
 bool is_keras_class(std::string_view class_name) {
-  const std::string name(class_name);
-  const bool is_model = name == "Sequential" || name == "Functional" || name == "Model";
-  return is_model || find_named(layer_classes(), name) != nullptr;
+  return is_model_class(class_name) || find_named(layer_classes(), class_name) != nullptr;
 }
 
 std::string layer_place(const std::string& name, const std::string& class_name) {
@@ -168,6 +171,12 @@ LayerHandle LayerReader::make(const ClassAndConfig& parts, const std::string& he
     rethrow_with_context(here);
   }
   return made;
+}
+
+std::optional<LayerHandle> LayerReader::read_model(const ClassAndConfig& parts,
+                                                   const std::string& here) {
+  if (!is_model_class(parts.class_name)) return std::nullopt;
+  throw InvalidArgumentError(str(here, ": a model stands where one layer is expected"));
 }
 
 KnownNames LayerReader::with_custom(KnownNames known) const {

@@ -44,10 +44,9 @@ class LayerReader {
 
  private:
   // A model, whose layers this reader makes; nullopt: the class is no model's.
-  virtual std::optional<keras::layers::LayerHandle> read_model(const ClassAndConfig&,
-                                                               const std::string& /*here*/) {
-    return std::nullopt;
-  }
+  // Errors: InvalidArgument (`here`; this reader makes no models).
+  virtual std::optional<keras::layers::LayerHandle> read_model(const ClassAndConfig& parts,
+                                                               const std::string& here);
 
   std::map<std::string, Custom> custom_;
   std::map<int64_t, keras::layers::LayerHandle> shared_;  // by shared_object_id

@@ -79,7 +79,7 @@ bool writes_trainable(const Layer& layer) {
   return !layer.trainable() || layer.class_name() != "Sequential";
 }
 
-// Models of layers leave it to those.
+// Models of layers leave the dtype to their layers.
 bool writes_dtype(const Layer& layer) {
   return layer.class_name() != "Sequential" && layer.class_name() != "Functional";
 }
@@ -139,8 +139,8 @@ Json serialized_layer(const Layer& layer) {
             "(save_weights)"));
   }
   const std::string class_name = saved_class_name(layer);
-  Json json =
-      json_of(serialized(LayerState::of(layer).keras_module(), class_name, json_of(*config)));
+  const char* const module = LayerState::of(layer).keras_module();
+  Json json = json_of(serialized(module, class_name, json_of(*config)));
   if (!is_keras_class(class_name)) {  // which Keras finds among its custom objects
     json["module"] = nullptr;
     json["registered_name"] = class_name;
