@@ -7,6 +7,7 @@ from pathlib import Path
 
 import clocks
 import code_loading
+import comments
 import declarations
 import document_paths
 import examples_in_comments
@@ -16,6 +17,7 @@ import layers
 import locale_text
 import programs_in_docs
 import reference
+import rooms
 import strategy_names
 import torch_diff
 import waits
@@ -41,6 +43,37 @@ class PlantedOffences(unittest.TestCase):
         self.write("cohort/keras/layer.h", "")
         self.write("cohort/core/a.h", '#pragma once\n#include "cohort/keras/layer.h"\n')
         self.assert_offence(layers.check(self.root), "cohort/core/a.h:2", "core", "keras")
+
+    def test_room_that_includes_one_above_it(self):
+        self.write("cohort/core/threads/pool.h", "")
+        self.write("cohort/core/bytes/wire.cc", '\n#include "cohort/core/threads/pool.h"\n')
+        self.write("cohort/core/bytes/wire_test.cc", '#include "cohort/core/threads/pool.h"\n')
+        self.assert_offence(rooms.check(self.root), "cohort/core/bytes/wire.cc:2", "core/bytes", "core/threads")
+
+    def test_room_without_a_rank(self):
+        self.write("cohort/core/error.h", "")
+        self.write("cohort/core/attic/a.cc", '#include "cohort/core/error.h"\n')
+        self.assert_offence(rooms.check(self.root), "cohort/core/attic/a.cc:1", "core/attic", "no rank")
+
+    def test_modules_in_a_circle(self):
+        self.write("cohort/core/a.h", '#include "cohort/core/b.h"\n')
+        self.write("cohort/core/b.h", "")
+        self.write("cohort/core/b.cc", '#include "cohort/core/b.h"\n#include "cohort/core/c.h"\n')
+        self.write("cohort/core/c.h", '#include "cohort/core/a.h"\n')
+        self.assert_offence(rooms.check(self.root), "circle", "core/a core/b core/c")
+
+    def test_folder_with_too_many_sources(self):
+        for i in range(rooms.MOST_SOURCES + 1):
+            self.write(f"cohort/ops/a{i}.h", "")
+        self.assert_offence(rooms.check(self.root), "cohort/ops", "lie flat")
+
+    def test_comment_without_a_subject_or_too_wide(self):
+        self.write("cohort/core/a.h", "int a;\n// Of the second kind.\n")
+        self.write("cohort/core/b.h", "// A sentence.\n// Of which this is the second line.\n//   " + "code " * 30 + "\n")
+        self.write("cohort/core/a_test.cc", "// Of a test.\n")
+        self.assert_offence(comments.check(self.root), "cohort/core/a.h:2", "'Of'")
+        self.write("cohort/core/a.h", "// " + "word " * 20 + "\n")
+        self.assert_offence(comments.check(self.root), "cohort/core/a.h:1", "103 columns")
 
     def test_wait_by_the_clock_of_the_wall(self):
         self.write("cohort/cluster/wait.cc", "\nconst auto until = std::chrono::system_clock::now() + limit;\n")

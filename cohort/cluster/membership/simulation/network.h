@@ -43,7 +43,7 @@ class SimulatedNetwork {
 
   // Endpoints live as long as the network.
   void add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
-  // Which process a name leads to; a new connection goes there.
+  // Says which process a name leads to; a new connection goes there.
   void bind(const std::string& address, Endpoint* endpoint) { bound_[address] = endpoint; }
   // One way.
   void set_link(int from, int to, Link link);

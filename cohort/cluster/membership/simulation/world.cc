@@ -95,7 +95,7 @@ void World::violate(const std::string& what) {
 void World::start_life(int node, bool duplicate) {
   Life* const first = current(node);
   const bool beside = first != nullptr;
-  // Of two that start at once either may be the first to register.
+  // If two start at once, either may be the first to register.
   if (beside && !first->agent->view()) first->touched = true;
   const double rate = 0.97 + 0.01 * static_cast<double>(random_.below(7));
   const auto offset = random_.between(seconds(0), seconds(1'000'000));

@@ -170,7 +170,7 @@ void World::heal() {
   for (size_t i = 0; i < lives_.size(); ++i) {
     Life& life = *lives_[i];
     if (life.process.ended()) continue;
-    // Who starts a task anew makes sure in the end that its predecessor is gone.
+    // The one that starts a task anew makes sure in the end that its predecessor is gone.
     const bool reachable = network_.find(to_string(task_of(life.node))) == &life.endpoint;
     if (current(life.node) != &life || !reachable) {
       end_life(life, "it has been replaced");

@@ -53,7 +53,7 @@ void World::use_store(Life& life) {
   const uint64_t service = service_of(life);
   const Duration timeout = random_.between(milliseconds(100), seconds(3));
   const Time begin = time_.now();
-  // Which service answered is known only if it was the same all along.
+  // The service that answered is known only if it was the same all along.
   const auto same = [this, &life, service] { return service_of(life) == service; };
   const auto check = [this](const std::string& wrong) {
     if (!wrong.empty()) violate(wrong);
