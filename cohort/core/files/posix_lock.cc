@@ -75,7 +75,9 @@ UniqueFd open_lock_file(const std::string& path) {
 std::string read_owner(int fd) {
   std::array<char, kMostOwnerBytes> owner;
   const Transfer read = read_all(fd, 0, owner.data(), owner.size());
-  return std::string(owner.data(), read.bytes);
+  std::string_view text(owner.data(), read.bytes);
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return std::string(text);
 }
 
 // An errno, 0 for success.

@@ -61,6 +61,11 @@ TEST_F(PosixLockTest, ADeviceThatFailsIsNoFileSystemWithoutLocks) {
   EXPECT_THROW(posix_lock(folder / "lock", "process 1"), DataLossError);
 }
 
+TEST_F(PosixLockTest, ALineThatTheHolderWroteIsShownWithoutItsEnd) {
+  const auto lock = posix_lock(folder / "lock", "process 1\n");
+  EXPECT_EQ(posix_lock_holder(folder / "lock"), "process 1");
+}
+
 TEST_F(PosixLockTest, TellsWhoHoldsItAndTakesItFromNobody) {
   EXPECT_EQ(posix_lock_holder(folder / "lock"), std::nullopt) << "there is no such file";
   auto lock = posix_lock(folder / "lock", "process 1");
