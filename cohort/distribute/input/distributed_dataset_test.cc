@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/observe/monitoring.h"
+#include "cohort/core/testing_errors.h"
 #include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/one_device_strategy.h"
 #include "cohort/distribute/testing_batches.h"

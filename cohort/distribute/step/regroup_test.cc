@@ -15,23 +15,23 @@ namespace {
 
 using internal::expect_error;
 
-Tensor number(double value) { return at::scalar_tensor(value); }
+Tensor scalar(double value) { return at::scalar_tensor(value); }
 
 double value_of(const Structure& leaf) { return leaf.tensor().item<double>(); }
 
 TEST(Regroup, LeavesBecomePerReplica) {
-  const auto merged = regroup({number(1), number(2)});
+  const auto merged = regroup({scalar(1), scalar(2)});
   ASSERT_TRUE(merged.is_per_replica());
   EXPECT_EQ(value_of(merged.per_replica().value(0)), 1);
   EXPECT_EQ(value_of(merged.per_replica().value(1)), 2);
 }
 
 TEST(Regroup, TheSameObjectStaysAsItIs) {
-  const Tensor same = number(1);
+  const Tensor same = scalar(1);
   const auto merged = regroup({same, same});
   ASSERT_TRUE(merged.is_plain());
   EXPECT_TRUE(merged.plain().tensor().is_same(same));
-  EXPECT_TRUE(regroup({number(1), number(1)}).is_per_replica()) << "equal is not the same";
+  EXPECT_TRUE(regroup({scalar(1), scalar(1)}).is_per_replica()) << "equal is not the same";
   EXPECT_TRUE(regroup({same, same}, {.always_wrap = true}).is_per_replica());
   const StringTensor text({"a"});
   EXPECT_TRUE(regroup({text, text}).is_plain());
@@ -39,18 +39,18 @@ TEST(Regroup, TheSameObjectStaysAsItIs) {
 }
 
 TEST(Regroup, OfOneReplicaNothingIsWrapped) {
-  EXPECT_TRUE(regroup({number(1)}).is_plain());
-  EXPECT_TRUE(regroup({number(1)}, {.always_wrap = true}).is_per_replica());
+  EXPECT_TRUE(regroup({scalar(1)}).is_plain());
+  EXPECT_TRUE(regroup({scalar(1)}, {.always_wrap = true}).is_per_replica());
 }
 
 TEST(Regroup, CanWrapAsMirrored) {
-  EXPECT_TRUE(regroup({number(1), number(1)}, {.wrap = RegroupAs::MIRRORED}).is_mirrored());
+  EXPECT_TRUE(regroup({scalar(1), scalar(1)}, {.wrap = RegroupAs::MIRRORED}).is_mirrored());
 }
 
 TEST(Regroup, StructuresAreRebuilt) {
-  const Tensor shared = number(7);
+  const Tensor shared = scalar(7);
   const auto of_replica = [&](double i) -> DistributedStructure {
-    return tuple(number(i), dict({{"a", number(10 * i)}, {"shared", shared}}));
+    return tuple(scalar(i), dict({{"a", scalar(10 * i)}, {"shared", shared}}));
   };
   const auto merged = regroup({of_replica(1), of_replica(2)});
   ASSERT_TRUE(merged.is_tuple());
@@ -66,7 +66,7 @@ TEST(Regroup, StructuresAreRebuilt) {
 
 TEST(Regroup, KeysMayComeInAnotherOrder) {
   const auto merged = regroup(
-      {dict({{"a", number(1)}, {"b", number(2)}}), dict({{"b", number(4)}, {"a", number(3)}})});
+      {dict({{"a", scalar(1)}, {"b", scalar(2)}}), dict({{"b", scalar(4)}, {"a", scalar(3)}})});
   EXPECT_EQ(value_of(merged["a"].per_replica().value(1)), 3);
   EXPECT_EQ(value_of(merged["b"].per_replica().value(1)), 4);
 }
@@ -74,13 +74,13 @@ TEST(Regroup, KeysMayComeInAnotherOrder) {
 TEST(Regroup, AVariableComesBackAsItself) {
   const MirroredStrategy strategy = mirrored(2);
   auto scope = strategy.scope();
-  const Variable variable(number(3));
-  const auto merged = regroup({DistributedStructure::make_tuple({variable, number(1)}),
-                               DistributedStructure::make_tuple({variable, number(2)})});
+  const Variable variable(scalar(3));
+  const auto merged = regroup({DistributedStructure::make_tuple({variable, scalar(1)}),
+                               DistributedStructure::make_tuple({variable, scalar(2)})});
   EXPECT_EQ(merged[0].variable(), variable);
   EXPECT_EQ(select_replica(1, merged)[0].variable(), variable);
   EXPECT_TRUE(regroup({variable, variable}, {.always_wrap = true}).is_variable());
-  const Variable other(number(3));
+  const Variable other(scalar(3));
   expect_error<InvalidArgumentError>([&] { regroup({variable, other}); }, "another on replica 1");
 }
 
@@ -88,20 +88,20 @@ TEST(Regroup, DifferentFormsAreErrorsThatNameThePlace) {
   expect_error<InvalidArgumentError>([] { regroup({}); }, "there are no values");
   expect_error<InvalidArgumentError>(
       [] {
-        regroup({number(1), tuple(number(1))});
+        regroup({scalar(1), tuple(scalar(1))});
       },
       "at top level: a plain leaf on replica 0, but a tuple");
   expect_error<InvalidArgumentError>(
       [] {
-        regroup({tuple(number(1)), tuple(number(1), number(2))});
+        regroup({tuple(scalar(1)), tuple(scalar(1), scalar(2))});
       },
       "1 members on replica 0, but 2 on replica 1");
   expect_error<InvalidArgumentError>(
       [] {
-        regroup({tuple(dict({{"a", number(1)}})), tuple(dict({{"b", number(1)}}))});
+        regroup({tuple(dict({{"a", scalar(1)}})), tuple(dict({{"b", scalar(1)}}))});
       },
       "at [0]: the key 'a' on replica 0, but not on replica 1");
-  const PerReplica<Tensor> distributed({number(1), number(2)});
+  const PerReplica<Tensor> distributed({scalar(1), scalar(2)});
   expect_error<InvalidArgumentError>(
       [&] {
         regroup({distributed, distributed});
@@ -111,9 +111,9 @@ TEST(Regroup, DifferentFormsAreErrorsThatNameThePlace) {
 
 TEST(SelectReplica, TakesComponentsAndLeavesTheRest) {
   const auto structure =
-      DistributedStructure::make_dict({{"per_replica", PerReplica<Tensor>({number(1), number(2)})},
-                                       {"mirrored", Mirrored<Tensor>({number(3), number(3)})},
-                                       {"plain", number(4)}});
+      DistributedStructure::make_dict({{"per_replica", PerReplica<Tensor>({scalar(1), scalar(2)})},
+                                       {"mirrored", Mirrored<Tensor>({scalar(3), scalar(3)})},
+                                       {"plain", scalar(4)}});
   const Structure first = select_replica(0, structure).to_structure();
   EXPECT_EQ(value_of(first["per_replica"]), 1);
   EXPECT_EQ(value_of(first["mirrored"]), 3);
@@ -127,7 +127,7 @@ TEST(SelectReplica, TakesComponentsAndLeavesTheRest) {
 TEST(SelectReplica, OfResultsOfAStep) {
   const MirroredStrategy strategy = mirrored(2);
   const PerReplica<Structure> results = strategy.run([](ReplicaContext& context) -> Structure {
-    return tuple(number(context.replica_id_in_sync_group()), number(5));
+    return tuple(scalar(context.replica_id_in_sync_group()), scalar(5));
   });
   const DistributedStructure structure = results;
   ASSERT_TRUE(structure.is_tuple());
@@ -138,15 +138,15 @@ TEST(SelectReplica, OfResultsOfAStep) {
 TEST(SelectReplicaMirrored, RefusesWhatMayDiffer) {
   const MirroredStrategy strategy = mirrored(2);
   auto scope = strategy.scope();
-  const Variable weight(number(1));
-  const Variable count(number(1), {.synchronization = VariableSynchronization::ON_READ});
-  const DistributedStructure mirrored = Mirrored<Tensor>({number(3), number(3)});
+  const Variable weight(scalar(1));
+  const Variable count(scalar(1), {.synchronization = VariableSynchronization::ON_READ});
+  const DistributedStructure mirrored = Mirrored<Tensor>({scalar(3), scalar(3)});
   EXPECT_EQ(value_of(select_replica_mirrored(1, mirrored).to_structure()), 3);
   EXPECT_EQ(select_replica_mirrored(1, weight).variable(), weight);
   expect_error<InvalidArgumentError>(
       [&] {
         select_replica_mirrored(0, DistributedStructure::make_tuple(
-                                       {mirrored, PerReplica<Tensor>({number(1), number(2)})}));
+                                       {mirrored, PerReplica<Tensor>({scalar(1), scalar(2)})}));
       },
       "Expected value to be mirrored across replicas: at [1]");
   expect_error<InvalidArgumentError>([&] { select_replica_mirrored(0, count); }, "a variable");
@@ -154,8 +154,8 @@ TEST(SelectReplicaMirrored, RefusesWhatMayDiffer) {
 
 TEST(Regroup, PrintsAsATree) {
   std::ostringstream out;
-  const Tensor same = number(7);
-  out << regroup({tuple(number(1), same), tuple(number(2), same)});
+  const Tensor same = scalar(7);
+  out << regroup({tuple(scalar(1), same), tuple(scalar(2), same)});
   EXPECT_EQ(out.str().substr(0, 12), "(PerReplica:");
 }
 
