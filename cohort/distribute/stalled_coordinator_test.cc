@@ -104,6 +104,7 @@ class TaskContext final : public ServerContext {
   }
   std::shared_ptr<rpc::Channel> channel(const TaskId&) override { return channel_; }
   void set_fence(std::shared_ptr<const rpc::Fence>) override {}
+  bool is_left_to_this_thread(uint64_t) const override { return false; }
   void request_stop(const std::string&) override {}
   void request_stop(std::exception_ptr) override {}
 
