@@ -8,6 +8,7 @@
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/program/interrupt.h"
+#include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/callbacks/backup_removal.h"
 #include "cohort/keras/layers/base/layer_state.h"

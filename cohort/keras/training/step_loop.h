@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/distribute/step/scope.h"
 #include "cohort/distribute/step/step_runner.h"
 #include "cohort/keras/model/data_source.h"
 #include "cohort/keras/training/training.h"

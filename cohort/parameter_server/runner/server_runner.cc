@@ -14,6 +14,7 @@
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/graph/cardinality.h"
+#include "cohort/distribute/input/distribute_dataset.h"
 #include "cohort/parameter_server/closures/served_task.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
@@ -26,7 +27,6 @@ namespace cohort::internal {
 using distribute::DatasetFunction;
 using distribute::DistributedDataset;
 using distribute::InputContext;
-using distribute::Strategy;
 using std::chrono::steady_clock;
 
 namespace {
@@ -344,7 +344,7 @@ std::shared_ptr<StepInput> ServerRunner::make_input(const data::Dataset& dataset
   // A worker that was started again would have to read all that an endless dataset gave before.
   const bool is_endless = dataset.cardinality() == data::kInfiniteCardinality;
   const auto make = [weak, dataset, is_endless](const InputContext& context) {
-    const DistributedDataset all = Strategy(weak.lock()).experimental_distribute_dataset(dataset);
+    const DistributedDataset all = distribute_dataset(weak.lock(), dataset, {});
     if (!is_endless || context.num_input_pipelines == 1) return all;
     return all.auto_shard(context.num_input_pipelines, context.input_pipeline_id);
   };
@@ -355,9 +355,8 @@ std::shared_ptr<StepInput> ServerRunner::make_input(const DatasetFunction& fn,
                                                     const distribute::InputOptions& options) {
   const std::weak_ptr<StrategyCore> weak = strategy_;
   const auto make = [weak, fn, options](const InputContext& context) {
-    return Strategy(weak.lock())
-        .distribute_datasets_from_function([&](const InputContext&) { return fn(context); },
-                                           options);
+    return distribute_from_function(
+        weak.lock(), [&](const InputContext&) { return fn(context); }, options);
   };
   return add_input({.make = make, .is_numbered = false});
 }
