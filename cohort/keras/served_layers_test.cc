@@ -19,6 +19,7 @@
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/testing_served.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/variables/served_variable.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 
 namespace cohort::keras {
