@@ -162,7 +162,9 @@ ApplyRequest decode_apply(const rpc::Message& message) {
   const auto in = reader.request<ApplyFields>();
   std::vector<Rule> rules;
   for (const optim::RuleConfig& config : in.rules) rules.push_back(optim::make_rule(config));
-  ApplyRequest request{.token = in.token, .forget_below = in.forget_below};
+  ApplyRequest request;
+  request.token = in.token;
+  request.forget_below = in.forget_below;
   request.ops.reserve(in.ops.size());
   for (const OpFields& op : in.ops) request.ops.push_back(read_op(op, rules, reader));
   return request;
