@@ -37,31 +37,28 @@ struct ThreadPool::State {
   int num_threads = 0;
   std::vector<std::thread> threads;  // guarded by mutex
 
-  ~State() {
-    std::unique_lock lock(mutex);
-    stopping = true;
-    wake.notify_all();
-    while (!threads.empty()) {
-      std::thread thread = std::move(threads.back());
-      threads.pop_back();
-      lock.unlock();
-      thread.join();
-      lock.lock();
-    }
-  }
+  ~State() { stop(); }
 
   bool is_own_thread() {
     const std::lock_guard lock(mutex);
-    return std::any_of(threads.begin(), threads.end(), [](const std::thread& thread) {
+    return own_thread() != threads.end();
+  }
+  std::vector<std::thread>::iterator own_thread() {
+    return std::find_if(threads.begin(), threads.end(), [](const std::thread& thread) {
       return thread.get_id() == std::this_thread::get_id();
     });
   }
+  // Returns when all tasks and threads have ended, but for the calling thread and its task: a thread
+  // of the pool runs the tasks that are left itself.
+  void stop();
   void start_thread(int index) {
     const std::lock_guard lock(mutex);
     threads.emplace_back([this, index] { run_tasks(index); });
   }
   void replace_this_thread(int index);
   void run_tasks(int index);
+  // Runs the first task of the queue, without the lock.
+  void run_next(std::unique_lock<std::mutex>& lock, int index);
   void run_one(const std::function<void()>& task, int index);
 };
 
@@ -74,9 +71,7 @@ void ThreadPool::State::replace_this_thread(int index) {
       "' ended its thread, by pthread_exit or pthread_cancel; another thread takes its place");
   {
     const std::lock_guard lock(mutex);
-    const auto self = std::find_if(threads.begin(), threads.end(), [](const std::thread& thread) {
-      return thread.get_id() == std::this_thread::get_id();
-    });
+    const auto self = own_thread();
     if (self != threads.end()) {  // else the destructor waits for this thread already
       self->detach();
       threads.erase(self);
@@ -95,15 +90,35 @@ void ThreadPool::State::run_tasks(int index) {
   while (true) {
     wake.wait(lock, [this] { return stopping || !queue.empty(); });
     if (queue.empty()) return;
-    {
-      const internal::ScopedTask as_caller(*queue.front().caller);
-      const std::function<void()> task = std::move(queue.front().task);
-      queue.pop_front();
-      lock.unlock();
-      run_one(task, index);
-      // The task is destroyed before the lock is taken, because destructors of what it holds may
-      // schedule again.
-    }
+    run_next(lock, index);
+  }
+}
+
+void ThreadPool::State::run_next(std::unique_lock<std::mutex>& lock, int index) {
+  {
+    const internal::ScopedTask as_caller(*queue.front().caller);
+    const std::function<void()> task = std::move(queue.front().task);
+    queue.pop_front();
+    lock.unlock();
+    run_one(task, index);
+    // The task is destroyed before the lock is taken, because destructors of what it holds may
+    // schedule again.
+  }
+  lock.lock();
+}
+
+void ThreadPool::State::stop() {
+  std::unique_lock lock(mutex);
+  stopping = true;
+  wake.notify_all();
+  const bool is_own = own_thread() != threads.end();
+  while (is_own && !queue.empty()) run_next(lock, num_threads);
+  while (threads.size() > (is_own ? 1 : 0)) {
+    if (is_own) std::swap(*own_thread(), threads.front());
+    std::thread thread = std::move(threads.back());
+    threads.pop_back();
+    lock.unlock();
+    thread.join();
     lock.lock();
   }
 }
@@ -146,6 +161,7 @@ ThreadPool::~ThreadPool() {
   if (!state_->home.is_here()) {
     [[maybe_unused]] State* const left = state_.release();
   } else if (state_->is_own_thread()) {
+    state_->stop();  // the other tasks may need what owns the pool
     // A thread cannot join itself: another one does, when this task has ended.
     State* const left = state_.release();
     try {

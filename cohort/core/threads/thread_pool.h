@@ -13,8 +13,8 @@ class ThreadPool {
   // Errors: InvalidArgument (num_threads below 1), ResourceExhausted (no more threads to be had).
   ThreadPool(std::string name, int num_threads);
   // Runs what is queued, then joins. Never throws. From one of its own tasks (as that releases what
-  // owns the pool) it returns at once, and the rest happens later. In a child of fork nothing is
-  // run, and the pool's memory stays.
+  // owns the pool) it runs what is queued on this thread, and joins the others. In a child of
+  // fork nothing is run, and the pool's memory stays.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -147,6 +147,35 @@ TEST(ThreadPoolTest, ATaskMayReleaseTheLastReferenceToItsPool) {
   }
 }
 
+// What owns the pool is there for its tasks to the last, whichever thread ends it.
+TEST(ThreadPoolTest, WhereATaskEndsItsPoolTheOthersHaveRunBefore) {
+  struct Owner {
+    std::atomic<int>& ran;
+    std::vector<int> numbers{1, 2, 3};
+    ThreadPool pool{"owned", 2};
+  };
+  for (int i = 0; i < 20; ++i) {
+    std::atomic<int> ran{0};
+    auto owner = std::make_shared<Owner>(ran);
+    std::promise<void> released, go;
+    owner->pool.schedule([last = std::weak_ptr(owner),
+                          held = std::make_shared<std::shared_ptr<Owner>>(owner),
+                          gate = go.get_future().share(), &ran, &released]() mutable {
+      gate.wait();
+      held->reset();
+      EXPECT_TRUE(last.expired());
+      EXPECT_EQ(ran, 40);
+      released.set_value();
+    });
+    for (int task = 0; task < 40; ++task) {
+      owner->pool.schedule([own = owner.get()] { own->ran += own->numbers.size() == 3 ? 1 : 0; });
+    }
+    owner.reset();
+    go.set_value();
+    EXPECT_EQ(released.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  }
+}
+
 TEST(ThreadPoolTest, ThreadsAreNamedAfterThePool) {
   std::promise<std::string> name;
   ThreadPool pool("loader", 1);

@@ -73,7 +73,7 @@ ClosureService::ClosureService(const train::ClusterSpec& cluster, TaskId self,
       figures_(cluster, self_),
       pool_("closures", 1) {
   // What an earlier coordinator's program had here goes.
-  fence_->on_new_generation([this](int64_t) { pool_.schedule([this] { inputs_.clear(); }); });
+  fence_->on_new_generation([this](int64_t) { pool_.schedule([this] { drop_inputs(); }); });
 }
 
 ClosureService::~ClosureService() { fence_->on_new_generation(nullptr); }
@@ -86,9 +86,12 @@ void ClosureService::add(const std::weak_ptr<WorkerSide>& side) {
 
 void ClosureService::drop_inputs_below(SessionId session) {
   pool_.schedule([this, session] {
-    if (inputs_session_ < session) inputs_.clear();
+    if (inputs_session_ < session) drop_inputs();
   });
 }
+
+// With an input a strategy may end, and with the strategy a server and this service.
+void ClosureService::drop_inputs() { const auto dropped = std::exchange(inputs_, {}); }
 
 bool ClosureService::wait_until_idle(std::chrono::steady_clock::time_point deadline) {
   const auto reached = std::make_shared<std::promise<void>>();
@@ -360,7 +363,7 @@ void ClosureService::make_input(const MakeInput& request) {
   side->cluster().set_session(request.session);
   const ScopedGenerator draws(generator_.get());
   // In each session all are made that closures still take.
-  if (request.session > inputs_session_) inputs_.clear();
+  if (request.session > inputs_session_) drop_inputs();
   inputs_session_ = request.session;
   inputs_.erase(request.input);
   Input& input = inputs_[request.input];
@@ -394,7 +397,7 @@ void ClosureService::fill(WorkerSide& side, const MakeInput& request, Input& inp
 
 void ClosureService::drop_input(const MakeInput& request) {
   fence_->check_closure(request.session);
-  inputs_.erase(request.input);
+  const auto dropped = inputs_.extract(request.input);  // see drop_inputs
 }
 
 }  // namespace cohort::internal

@@ -91,6 +91,7 @@ class ClosureService final : public rpc::Service {
   // Errors: those of the function.
   void fill(WorkerSide& side, const MakeInput& request, Input& input) const;
   void drop_input(const MakeInput& request);
+  void drop_inputs();
   void report(std::chrono::nanoseconds took);
 
   const TaskId self_;
