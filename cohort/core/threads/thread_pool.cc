@@ -48,7 +48,7 @@ struct ThreadPool::State {
       return thread.get_id() == std::this_thread::get_id();
     });
   }
-  // Returns when all tasks and threads have ended, but for the calling thread and its task: a thread
+  // Returns when all tasks and threads have ended, but for the calling one and its task: a thread
   // of the pool runs the tasks that are left itself.
   void stop();
   void start_thread(int index) {

@@ -90,7 +90,7 @@ void ClosureService::drop_inputs_below(SessionId session) {
   });
 }
 
-// With an input a strategy may end, and with the strategy a server and this service.
+// The last input may hold the strategy, whose end is that of a server and of this service.
 void ClosureService::drop_inputs() { const auto dropped = std::exchange(inputs_, {}); }
 
 bool ClosureService::wait_until_idle(std::chrono::steady_clock::time_point deadline) {
