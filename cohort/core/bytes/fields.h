@@ -63,14 +63,16 @@ template <class T>
 std::string encode_fields(const T& message);
 
 // Errors: DataLoss (those of WireReader; a number that does not fit; more elements than the bytes
-// account for); those of the checks. Memory: in proportion to the bytes, and some MiB.
+// account for); those of the checks. Memory: elements of containers may take `most_per_byte` times
+// the message's bytes, and some MiB.
 template <class T>
-void decode_fields(std::string_view bytes, std::string_view what, T& message);
+void decode_fields(std::string_view bytes, std::string_view what, T& message,
+                   size_t most_per_byte = 4);
 
 template <class T>
-T decode_fields(std::string_view bytes, std::string_view what) {
+T decode_fields(std::string_view bytes, std::string_view what, size_t most_per_byte = 4) {
   T message{};
-  decode_fields(bytes, what, message);
+  decode_fields(bytes, what, message, most_per_byte);
   return message;
 }
 
@@ -373,10 +375,10 @@ std::string encode_fields(const T& message) {
 }
 
 template <class T>
-void decode_fields(std::string_view bytes, std::string_view what, T& message) {
+void decode_fields(std::string_view bytes, std::string_view what, T& message,
+                   size_t most_per_byte) {
   constexpr size_t kFreeBytes = size_t{12} << 20;
-  constexpr size_t kMostPerByte = 4;
-  size_t left = kFreeBytes + kMostPerByte * bytes.size();
+  size_t left = kFreeBytes + most_per_byte * bytes.size();
   WireReader in(bytes, what);
   FieldsReader::read(in, left, message);
 }
