@@ -79,7 +79,7 @@ void fields(auto& f, ObjectGraph& graph) { f(1, graph.nodes); }
 
 ObjectGraph parse_object_graph(std::string_view bytes, const std::string& file) {
   const std::string what = str("'", file, "': object graph");
-  // A vector that grows takes up to three times what its elements do, of a file that may be hostile.
+  // The file may be hostile, and a vector that grows takes up to three times its elements.
   constexpr size_t kMostPerByte = 1;
   auto graph = decode_fields<ObjectGraph>(bytes, what, kMostPerByte);
   if (graph.nodes.empty()) throw DataLossError(str(what, ": has no objects"));
