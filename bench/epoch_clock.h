@@ -9,8 +9,8 @@
 
 namespace bench {
 
-// From the end of one epoch to that of the next, with all that its end entails; the first epoch
-// does not count. To be the last of the callbacks, so that it sees what others take.
+// Times each epoch from the end of the one before, with all that its end entails; the first epoch
+// does not count. It has to be the last of the callbacks, so that it sees what others take.
 class EpochClock : public cohort::keras::callbacks::Callback {
  public:
   // As many as a fit trains where the mean is asked for.

@@ -20,8 +20,8 @@ namespace {
 using distribute::Server;
 using namespace std::chrono_literals;
 
-// As compile() does: its error is the first call's result, which goes with the coordinator's
-// process.
+// The program fails as compile() does: its error is the first call's result, which goes with the
+// coordinator's process.
 TEST(ParameterServerLeading, AFailedCoordinatorStaysUntilTheOthersHaveItsError) {
   const FreePorts ports = pick_free_ports(3);
   const auto address = [&](int i) {

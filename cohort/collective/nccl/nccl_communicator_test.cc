@@ -1,4 +1,4 @@
-// With one GPU there is one rank: NCCL refuses two on one device. The suite of
+// One GPU has one rank, since NCCL refuses two on one device. The suite of
 // testing_conformance.h asks for more; it passes CPU memory, which is the host communicator's.
 #include "cohort/collective/nccl/nccl_communicator.h"
 

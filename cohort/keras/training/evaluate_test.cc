@@ -109,8 +109,8 @@ TEST(Evaluate, ReportsThePenaltiesOfAModelWithoutALoss) {
   }
 }
 
-// Of losses [batch, height, width] a vector of weights is one for each row of an image, as in
-// Keras.
+// A vector of weights has one for each row of an image where losses are [batch, height, width], as
+// in Keras.
 TEST(Evaluate, WeighsImagesByWeightsOfTheirShape) {
   const Sequential model({layers::Flatten(), layers::Reshape({2, 2, 1})});
   model.compile({.loss = "mse", .weighted_metrics = {"mse"}});

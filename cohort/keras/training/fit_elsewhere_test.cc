@@ -138,7 +138,7 @@ TEST(FitElsewhere, SeveralWorkersSeeEachBatchOnceAnEpoch) {
   EXPECT_THAT(run.counter->take(), ElementsAreArray(times(100, 2)));
   run.model->evaluate(rows(90), {.verbose = 0});
   EXPECT_THAT(run.counter->take(), ElementsAreArray(times(90, 1)));
-  // Where the end is only known when a worker has met it.
+  // This dataset's end is only known when a worker has met it.
   const History history = run.model->fit(some_rows(99).shuffle(20), {.epochs = 3, .verbose = 0});
   EXPECT_THAT(run.counter->take(), ElementsAreArray(times(99, 3)));
   EXPECT_EQ(history.epoch.size(), 3u);
@@ -249,8 +249,8 @@ TEST(FitElsewhere, BatchHooksAreCalledAndCanStop) {
   EXPECT_THAT(run.counter->take(), ElementsAreArray(times(40, 1)));
 }
 
-// Where the end is only known when a worker has met it, more steps are scheduled than there are
-// batches.
+// More steps are scheduled than there are batches where the end is only known when a worker has met
+// it.
 TEST(FitElsewhere, BatchHooksAreCalledForBatchesThatThereAre) {
   Counting run(2, 1);
   std::vector<int64_t> begun;

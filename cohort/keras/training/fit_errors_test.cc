@@ -156,7 +156,7 @@ TEST_F(FitErrors, ANaNOfOneReplicaIsSkippedByAll) {
               HasSubstr("not finite"));
 }
 
-// Under such a limit writing fails as on a full disk. A checkpoint's data are larger, and what is
+// Writing fails under this limit as on a full disk. A checkpoint's data are larger, and what is
 // logged is not.
 constexpr rlim_t kFullDisk = 2000;
 

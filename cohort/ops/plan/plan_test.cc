@@ -187,8 +187,7 @@ TEST(Plan, EqualsLibtorchForWholeModels) {
   }
 }
 
-// Which kinds of images a case's convolutions have that may take fewer products: {odd, with
-// padding}.
+// The kinds of images of a case's convolutions that may take fewer products: {odd, with padding}.
 std::set<std::pair<bool, bool>> images_with_fewer_products(const Case& c) {
   std::set<std::pair<bool, bool>> found;
   Shape shape = c.input;

@@ -52,8 +52,8 @@ TEST(LoopTable, StepsWaitForTheProgramToComeToTheirCall) {
   EXPECT_EQ(found.get().step->name, "evaluate/m");
 }
 
-// As of a worker that stood still: its server, which ends, still gets steps of the call that goes
-// on elsewhere.
+// The server of a worker that stood still ends, and still gets steps of the call that goes on
+// elsewhere.
 TEST(LoopTable, StepsOfACallThatWasLeftAreLost) {
   LoopTable table;
   {

@@ -201,8 +201,8 @@ TEST(VariableStore, WhatIsKeptForACheckpointStaysAsItWas) {
   EXPECT_THROW(store.kept(9), NotFoundError);
 }
 
-// Of calls that took too long, the drop overtakes what it is about: nothing may stay until another
-// coordinator comes.
+// A drop may overtake the slow call that it is about: nothing may stay until another coordinator
+// comes.
 TEST(VariableStore, WhatWasDroppedBeforeItCameDoesNotStay) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({2}));
