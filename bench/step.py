@@ -101,10 +101,14 @@ def check_losses_agree(model, sides):
 
 
 def with_other_build(work):
-    """The same with the other build's replicas beside ours."""
-    return work._replace(comparisons=[
-        one._replace(others={**one.others, f"{one.ours}_other": None})
-        if one.ours in ("cohort1", "cohort2") else one for one in work.comparisons])
+    """The same with what the other build's step_worker has: replicas of Cohort, and libtorch's loop."""
+    def more(one):
+        others = {("libtorch", "libtorch_other") if name == "libtorch" else name: goal
+                  for name, goal in one.others.items()}
+        return one._replace(others={**others, f"{one.ours}_other": None})
+
+    return work._replace(comparisons=[more(one) if one.ours in ("cohort1", "cohort2") else one
+                                      for one in work.comparisons])
 
 
 def main():

@@ -97,11 +97,20 @@ class StepSides:
                     [("", self._cohort("taskset", "--cpu-list", core), f"train {model} 1 {batch}")])
 
     def _libtorch(self, model, batch):
-        return Side("loop of libtorch alone", [
+        return self._libtorch_loop(self.step_worker, model, batch)
+
+    def _libtorch_other(self, model, batch):
+        return self._libtorch_loop(self.other_worker, model, batch)
+
+    def _libtorch_loop(self, program, model, batch):
+        candidates = [
             (label(threads, *blas_label(threads, blas)),
-             self._worker(f"libtorch {threads} {blas}", [self.step_worker, self.samples, threads],
+             self._worker(f"{program} {threads} {blas}", [program, self.samples, threads],
                           torch_peer.environment(threads, blas)), f"libtorch {model} 1 {batch}")
-            for threads, blas in OPENMP_AND_BLAS])
+            for threads, blas in OPENMP_AND_BLAS]
+        # "Cohort 0.1.0 on libtorch 1.13.1"
+        libtorch = candidates[0][1].ask("version").split(" on ")[1]
+        return Side(f"loop of {libtorch} alone", candidates)
 
     def _cohort_empty(self, *_):
         return Side("Cohort, 2 replicas", [("", self._cohort(), "empty run 2 0")], per_second)

@@ -40,7 +40,7 @@ KINDS = {
     "debian": Kind("", lambda: DEBIAN_PYTHON, OPENMP_AND_BLAS, "eager", ("loop", "foreach")),
     "eager": Kind("eager", todays_python, ((1, 1), (2, 2)), "eager", ("loop", "foreach", "fused")),
     "compiled": Kind("compiled", todays_python, ((1, 1), (2, 2)), "compiled",
-                     ("loop", "foreach", "fused", "compiled")),
+                     ("loop", "foreach", "fused")),
 }
 
 
@@ -71,7 +71,8 @@ def candidates(kind, start, model, batch):
 
 def title(kind, worker, words):
     """Of a side of such candidates."""
-    return ", ".join(filter(None, [f"{worker.ask('version')}{words}", kind.name]))
+    version = ".".join(worker.ask("version").split(".")[:2])
+    return ", ".join(filter(None, [f"{version}{words}", kind.name]))
 
 
 def blas_label(threads, blas):

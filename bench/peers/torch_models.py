@@ -76,8 +76,7 @@ MODELS = {"cnn": Cnn, "mlp": Mlp, "embedding": Embedding, "lstm": Lstm, "resnet"
 
 
 # How an optimizer goes through the parameters. Debian's PyTorch has the first two on CPUs.
-FORMS = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True},
-         "compiled": {"foreach": True}}
+FORMS = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 
 
 def make_optimizer(name, model, form):

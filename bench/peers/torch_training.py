@@ -47,7 +47,9 @@ class Model:
         self.beginning = copy.deepcopy(self.module.state_dict())
         # Guide 004's step has an accuracy.
         self.counts = name == "cnn"
-        self.loss = compiled(self._loss) if mode == "compiled" else self._loss
+        # Of one batch size: of several the graph would be of any size, and slower. A compiled step of the
+        # optimizer is slower than a fused one.
+        self.loss = torch.compile(self._loss, dynamic=False) if mode == "compiled" else self._loss
 
     def begin_anew(self):
         self.module.load_state_dict(self.beginning)
@@ -58,11 +60,6 @@ class Model:
         return torch.nn.functional.cross_entropy(logits, labels), correct
 
 
-def compiled(function):
-    # Of one batch size: where they are several, the graph is of any size, and slower.
-    return torch.compile(function, dynamic=False)
-
-
 class Training:
     """A model that an optimizer trains, step by step."""
 
@@ -70,14 +67,13 @@ class Training:
         self.model = model
         model.begin_anew()
         self.optimizer = torch_models.make_optimizer(name, model.module, form)
-        self.update = compiled(self.optimizer.step) if form == "compiled" else self.optimizer.step
         self.correct = torch.zeros([], dtype=torch.int64)
 
     def step(self, inputs, labels):
         self.optimizer.zero_grad(set_to_none=True)
         loss, correct = self.model.loss(inputs, labels)
         loss.backward()
-        self.update()
+        self.optimizer.step()
         if self.model.counts:
             self.correct += correct
         return loss.item()
