@@ -5,11 +5,15 @@ Usage: python3 stand_ins.py, by the interpreter of the environment that has PyTo
 What its libraries link is looked for when they are loaded, though on a CPU no function of it is called.
 So each library that is missing gets an empty one of its name and of the versions that are asked for; and
 functions are looked for when they are called, not before.
+
+And the environment gets a g++ for torch.compile, which looks for PyTorch's libraries in the environment first:
+it is told to look where Python's are, and Debian's libtorch is there.
 """
 
 import pathlib
 import re
 import subprocess
+import sys
 import sysconfig
 
 PACKAGES = pathlib.Path(sysconfig.get_paths()["purelib"])
@@ -57,6 +61,10 @@ def main():
     # Python loads modules with every function looked for at once.
     (PACKAGES / "stand_ins.pth").write_text(
         "import os, sys; sys.setdlopenflags(os.RTLD_LAZY)\n")
+    compiler = pathlib.Path(sys.prefix) / "bin/g++"
+    libraries = LIBRARIES.relative_to(sys.prefix)
+    compiler.write_text(f'#!/bin/sh\nexec /usr/bin/g++ -L"$(dirname "$0")/../{libraries}" "$@"\n')
+    compiler.chmod(0o755)
 
 
 main()

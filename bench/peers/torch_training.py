@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import sys
 import time
 import warnings
 
@@ -47,6 +48,8 @@ class Model:
         self.beginning = copy.deepcopy(self.module.state_dict())
         # Guide 004's step has an accuracy.
         self.counts = name == "cnn"
+        if mode == "compiled":
+            check_vectors()
         # Of one batch size: of several the graph would be of any size, and slower. A compiled step of the
         # optimizer is slower than a fused one.
         self.loss = torch.compile(self._loss, dynamic=False) if mode == "compiled" else self._loss
@@ -58,6 +61,13 @@ class Model:
         logits = self.module(inputs)
         correct = (logits.detach().argmax(1) == labels).sum() if self.counts else 0
         return torch.nn.functional.cross_entropy(logits, labels), correct
+
+
+def check_vectors():
+    """torch.compile makes do without AVX where its trial of the compiler fails, without a word."""
+    from torch._inductor import cpu_vec_isa
+    if not cpu_vec_isa.pick_vec_isa() and cpu_vec_isa.x86_isa_checker():
+        raise RuntimeError("torch.compile would not use the vectors that this processor has")
 
 
 class Training:
@@ -119,10 +129,14 @@ def set_up(threads):
     torch.set_flush_denormal(True)
     warnings.filterwarnings("ignore")
     if hasattr(torch, "compile"):
+        from torch import _dynamo
+        from torch._inductor import config as inductor
         logging.disable(logging.WARNING)
         # One function for all models; beyond the limit it would run eagerly, without a word.
-        torch._dynamo.config.recompile_limit = 64
-        torch._dynamo.config.fail_on_recompile_limit_hit = True
+        _dynamo.config.recompile_limit = 64
+        _dynamo.config.fail_on_recompile_limit_hit = True
+        # The environment's: see stand_ins.py.
+        inductor.cpp.cxx = (f"{sys.prefix}/bin/g++",)
 
 
 def version():
