@@ -1,6 +1,6 @@
-// The networks over which tasks that share no memory are connected. Each is stated in one list: a
-// group takes one of it, benchmarks find theirs by name, and the suite of all backends runs over
-// every one.
+// The networks over which tasks that share no memory are connected. They stand in one list, from
+// which a group takes the one that its options allow and benchmarks take one by name, and over all
+// of which the tests of every backend run.
 #pragma once
 
 #include <memory>
