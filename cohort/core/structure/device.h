@@ -75,6 +75,14 @@ namespace internal {
 c10::Device torch_device(std::string_view name);
 // Logical devices back to the state at start-up. For tests.
 void reset_devices_for_testing();
+
+// The devices of libtorch that "GPU:i" means.
+struct Gpus {
+  c10::DeviceType type;
+  int count;
+};
+// Takes these for CUDA's, or CUDA's again. For tests.
+void set_gpus_for_testing(std::optional<Gpus> instead);
 }  // namespace internal
 
 }  // namespace cohort
