@@ -1,5 +1,6 @@
 // The operations of simulated GPUs: each runs libtorch's kernel of the CPU on views of the device's memory.
 #include <ATen/EmptyTensor.h>
+#include <ATen/SparseTensorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
@@ -47,6 +48,21 @@ bool takes_host_indices(const std::string& operation) {
   return names->contains(operation);
 }
 
+at::SparseTensorImpl* sparse_impl(const Tensor& tensor) {
+  return static_cast<at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
+}
+
+// A sparse tensor where its indices are.
+Tensor make_sparse(const Tensor& indices, const Tensor& values, c10::IntArrayRef sizes) {
+  const auto key =
+      is_simulated(indices) ? c10::DispatchKey::SparsePrivateUse1 : c10::DispatchKey::SparseCPU;
+  Tensor made =
+      at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(key), values.dtype());
+  sparse_impl(made)->resize_(indices.size(0), values.dim() - 1, sizes);
+  sparse_impl(made)->set_indices_and_values_unsafe(indices, values);
+  return made;
+}
+
 // An operation's arguments as the host has them, and how results come back to the device.
 class HostCall {
  public:
@@ -62,6 +78,9 @@ class HostCall {
   // After the call, which has replaced the arguments on the stack by its results.
   void bring_results_back() {
     for (const auto& [device, host] : views_) follow(device, host);
+    for (const auto& [device, host] : sparse_views_) {
+      sparse_impl(device)->set_coalesced(sparse_impl(host)->coalesced());
+    }
     const size_t first = stack_.size() - schema_.returns().size();
     for (size_t i = 0; i < schema_.returns().size(); ++i) {
       stack_[first + i] = to_device(stack_[first + i], schema_.returns()[i]);
@@ -105,6 +124,13 @@ class HostCall {
 
   Tensor to_host(const Tensor& tensor) {
     if (!is_simulated(tensor)) return tensor;
+    if (tensor.is_sparse()) {
+      const Tensor host = make_sparse(to_host(sparse_impl(tensor)->indices()),
+                                      to_host(sparse_impl(tensor)->values()), tensor.sizes());
+      sparse_impl(host)->set_coalesced(sparse_impl(tensor)->coalesced());
+      sparse_views_.emplace_back(tensor, host);
+      return host;
+    }
     views_.emplace_back(tensor, host_view(tensor));
     return views_.back().second;
   }
@@ -171,6 +197,12 @@ class HostCall {
 
   Tensor to_device(const Tensor& host) const {
     if (!host.defined()) return host;
+    if (host.is_sparse()) {
+      const Tensor device = make_sparse(to_device(sparse_impl(host)->indices()),
+                                        to_device(sparse_impl(host)->values()), host.sizes());
+      sparse_impl(device)->set_coalesced(sparse_impl(host)->coalesced());
+      return device;
+    }
     for (const auto& [device, view] : views_) {
       if (host.numel() > 0 && lies_in(host, device)) {
         return at::native::as_strided_tensorimpl(device, host.sizes(), host.strides(),
@@ -184,7 +216,8 @@ class HostCall {
   torch::jit::Stack& stack_;
   const std::vector<c10::IValue> arguments_;
   c10::Device device_{kSimulated};
-  std::vector<std::pair<Tensor, Tensor>> views_;  // device tensor, host view
+  std::vector<std::pair<Tensor, Tensor>> views_;  // dense device tensor, host view
+  std::vector<std::pair<Tensor, Tensor>> sparse_views_;
 };
 
 void run_on_device(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
@@ -254,6 +287,16 @@ const Tensor& resize(const Tensor& tensor, c10::IntArrayRef size,
   return tensor;
 }
 
+Tensor make_sparse_of_parts(int64_t, int64_t, c10::IntArrayRef sizes, const Tensor& indices,
+                            const Tensor& values, c10::optional<at::ScalarType>,
+                            c10::optional<at::Layout>, c10::optional<c10::Device>,
+                            c10::optional<bool>) {
+  return make_sparse(indices, values, sizes);
+}
+
+Tensor indices_of(const Tensor& sparse) { return sparse_impl(sparse)->indices(); }
+Tensor values_of(const Tensor& sparse) { return sparse_impl(sparse)->values(); }
+
 // libtorch has no kernel for these two that it could fall back from.
 Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
                    c10::IntArrayRef stride, c10::IntArrayRef padding, c10::IntArrayRef dilation,
@@ -302,6 +345,20 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_reshape_alias", at::native::_reshape_alias);
   library.impl("convolution_overrideable", convolution);
   library.impl("convolution_backward_overrideable", convolution_backward);
+}
+
+TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_device>());
+}
+
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
+  library.impl("_sparse_coo_tensor_with_dims_and_tensors", make_sparse_of_parts);
+  library.impl("_indices", indices_of);
+  library.impl("_values", values_of);
+  library.impl("sparse_dim", [](const Tensor& sparse) { return sparse_impl(sparse)->sparse_dim(); });
+  library.impl("dense_dim", [](const Tensor& sparse) { return sparse_impl(sparse)->dense_dim(); });
+  library.impl("_nnz", [](const Tensor& sparse) { return sparse_impl(sparse)->nnz(); });
+  library.impl("is_coalesced", [](const Tensor& sparse) { return sparse_impl(sparse)->coalesced(); });
 }
 
 }  // namespace

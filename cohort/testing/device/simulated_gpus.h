@@ -9,7 +9,7 @@
 //
 // Like CUDA they refuse operands of two devices and random generators of the host. A pointer into their
 // memory that host code follows is a segmentation fault. Fresh memory holds NaN. Kernels run when they
-// are called, so that an order that streams would break is not noticed. Sparse tensors need libtorch 2.
+// are called, so that an order that streams would break is not noticed.
 #pragma once
 
 #include <cstdint>
