@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <ostream>
@@ -22,6 +23,7 @@ using internal::upper;
 // Guarded by gpus_mutex.
 std::optional<internal::Gpus> gpus_of_test;
 std::mutex gpus_mutex;
+std::atomic<bool> are_gpus_simulated = false;
 
 internal::Gpus gpus() {
   std::lock_guard lock(gpus_mutex);
@@ -213,11 +215,26 @@ c10::Device torch_device(std::string_view name) {
                      static_cast<c10::DeviceIndex>(context().physical_of("GPU", *spec.index)));
 }
 
+bool has_gpus() {
+  static const bool has_cuda = at::hasCUDA() && at::getNumGPUs() > 0;
+  return has_cuda || are_gpus_simulated.load(std::memory_order_relaxed);
+}
+
+thread_local c10::Device current_device = c10::kCPU;
+
+c10::Device device_of_new_tensors() { return current_device; }
+
+ScopedDeviceOfNewTensors::ScopedDeviceOfNewTensors(c10::Device device)
+    : previous_(std::exchange(current_device, device)) {}
+
+ScopedDeviceOfNewTensors::~ScopedDeviceOfNewTensors() { current_device = previous_; }
+
 void reset_devices_for_testing() { context().reset(); }
 
 void set_gpus_for_testing(std::optional<Gpus> instead) {
   std::lock_guard lock(gpus_mutex);
   gpus_of_test = instead;
+  are_gpus_simulated = instead.has_value();
 }
 
 }  // namespace internal

@@ -66,12 +66,10 @@ std::string LocalVariable::component_name(size_t replica) const {
 
 void LocalVariable::bind_component(size_t replica, Tensor leaf) {
   const Tensor& component = components_[replica];
-  if (leaf.sizes() != component.sizes() || leaf.scalar_type() != component.scalar_type() ||
-      leaf.device() != component.device()) {
+  if (leaf.sizes() != component.sizes() || leaf.scalar_type() != component.scalar_type()) {
     throw InvalidArgumentError(str("variable '", component_name(replica), "' is ",
-                                   describe(component), " on ", component.device().str(),
-                                   ", but the tensor to bind is ", describe(leaf), " on ",
-                                   leaf.device().str()));
+                                   describe(component), ", but the tensor to bind is ",
+                                   describe(leaf)));
   }
   at::NoGradGuard no_grad;
   leaf.set_data(component);

@@ -40,8 +40,8 @@ class LocalVariable : public VariableImpl {
   const std::vector<size_t>& distinct_components() const { return distinct_; }
 
   // Makes `leaf` (a module's parameter or buffer) the leaf of `replica`'s component: from here on
-  // it shares the component's storage. Not while a step runs.
-  // Errors: InvalidArgument (shape, dtype or device differ).
+  // it shares the component's storage, on whatever device it was. Not while a step runs.
+  // Errors: InvalidArgument (shape or dtype differ).
   void bind_component(size_t replica, Tensor leaf) override;
 
   // Errors: FailedPrecondition (the variable belongs to another task than the caller's).

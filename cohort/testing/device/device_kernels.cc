@@ -55,7 +55,7 @@ at::SparseTensorImpl* sparse_impl(const Tensor& tensor) {
 // A sparse tensor where its indices are.
 Tensor make_sparse(const Tensor& indices, const Tensor& values, c10::IntArrayRef sizes) {
   const auto key =
-      is_simulated(indices) ? c10::DispatchKey::SparsePrivateUse1 : c10::DispatchKey::SparseCPU;
+      is_simulated(indices) ? c10::DispatchKey::SparseXPU : c10::DispatchKey::SparseCPU;
   Tensor made =
       at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(key), values.dtype());
   sparse_impl(made)->resize_(indices.size(0), values.dim() - 1, sizes);
@@ -235,7 +235,7 @@ Tensor empty(c10::IntArrayRef size, c10::optional<at::ScalarType> dtype, c10::op
   TORCH_CHECK(!pinned.value_or(false), "only memory of the host can be pinned");
   const c10::OptionalDeviceGuard guard(device);
   return at::detail::empty_generic(size, &device_allocator(),
-                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   c10::DispatchKeySet(kSimulatedKey),
                                    c10::dtype_or_default(dtype), format);
 }
 
@@ -244,7 +244,7 @@ Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef strides,
                      c10::optional<c10::Device> device, c10::optional<bool>) {
   const c10::OptionalDeviceGuard guard(device);
   return at::detail::empty_strided_generic(size, strides, &device_allocator(),
-                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           c10::DispatchKeySet(kSimulatedKey),
                                            c10::dtype_or_default(dtype));
 }
 
@@ -329,11 +329,31 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
   return {to_device(of_input), to_device(of_weight), to_device(of_bias)};
 }
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+// libtorch takes a fused kernel on this kind of device, which its CPU has not: in single operations,
+// which autograd records.
+std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& state_gates,
+                                    const Tensor& state, const OptionalTensor& input_bias,
+                                    const OptionalTensor& state_bias) {
+  const auto with_bias = [](const Tensor& gates, const OptionalTensor& bias) {
+    return (bias && bias->defined() ? gates + *bias : gates).chunk(3, 1);
+  };
+  const auto of_input = with_bias(input_gates, input_bias);
+  const auto of_state = with_bias(state_gates, state_bias);
+  const Tensor reset = (of_input[0] + of_state[0]).sigmoid();
+  const Tensor update = (of_input[1] + of_state[1]).sigmoid();
+  const Tensor fresh = (of_input[2] + reset * of_state[2]).tanh();
+  return {(state - fresh) * update + fresh, Tensor()};
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradXPU, library) {
+  library.impl("_thnn_fused_gru_cell", gru_cell);
+}
+
+TORCH_LIBRARY_IMPL(_, COHORT_SIMULATED_DEVICE, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_device>());
 }
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+TORCH_LIBRARY_IMPL(aten, COHORT_SIMULATED_DEVICE, library) {
   library.impl("empty.memory_format", empty);
   library.impl("empty_strided", empty_strided);
   library.impl("_copy_from", copy_from);
@@ -347,11 +367,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("convolution_backward_overrideable", convolution_backward);
 }
 
-TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
+TORCH_LIBRARY_IMPL(_, SparseXPU, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_device>());
 }
 
-TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, library) {
+TORCH_LIBRARY_IMPL(aten, SparseXPU, library) {
   library.impl("_sparse_coo_tensor_with_dims_and_tensors", make_sparse_of_parts);
   library.impl("_indices", indices_of);
   library.impl("_values", values_of);

@@ -107,7 +107,7 @@ at::Tensor adopt(const at::Tensor& host, c10::Device device) {
                                          &release_tensor, device);
   c10::Storage storage(c10::Storage::use_byte_size_t(), host.storage().nbytes(), std::move(data),
                        &device_allocator(), /*resizable=*/true);
-  return make_dense(std::move(storage), c10::DispatchKey::PrivateUse1, host);
+  return make_dense(std::move(storage), kSimulatedKey, host);
 }
 
 }  // namespace cohort::testing

@@ -4,10 +4,15 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
+#include <c10/core/DispatchKey.h>
 
 namespace cohort::testing {
 
-constexpr c10::DeviceType kSimulated = c10::DeviceType::PrivateUse1;
+// A kind of device of which libtorch has the name, and no kernel. (PrivateUse1, made for the purpose,
+// has no Tensor::set_data before libtorch 2.)
+#define COHORT_SIMULATED_DEVICE XPU
+constexpr c10::DeviceType kSimulated = c10::DeviceType::COHORT_SIMULATED_DEVICE;
+constexpr c10::DispatchKey kSimulatedKey = c10::DispatchKey::COHORT_SIMULATED_DEVICE;
 
 // Allocates on the current device of the calling thread.
 c10::Allocator& device_allocator();

@@ -38,7 +38,7 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream&) const override {}
 };
 
-C10_REGISTER_GUARD_IMPL(PrivateUse1, DeviceGuard);
+C10_REGISTER_GUARD_IMPL(COHORT_SIMULATED_DEVICE, DeviceGuard);
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Simulated GPUs: devices of libtorch (PrivateUse1) whose memory no host code can read, so that what is
-// written for GPUs runs, and fails as it would there, on a machine that has none.
+// Simulated GPUs: devices of libtorch whose memory no host code can read, so that what is written for
+// GPUs runs, and fails as it would there, on a machine that has none.
 //
 //   SimulatedGpus gpus(2);                               // before the first strategy
 //   distribute::MirroredStrategy strategy({"GPU:0", "GPU:1"});
