@@ -78,6 +78,39 @@ TEST(GpuSteps, ClippingByTheNormWaitsOnce) {
   EXPECT_EQ(step.to_host, 2);
 }
 
+// What a step more of an epoch costs.
+DeviceCounts counts_of_a_step_of_fit() {
+  const testing::SimulatedGpus gpus(1);
+  const distribute::OneDeviceStrategy strategy("GPU:0");
+  const auto scope = strategy.scope();
+  const Sequential model({layers::Conv2D(4, 3, {.activation = "relu"}), layers::Flatten(),
+                          layers::Dense(10)});
+  model.compile({.optimizer = optimizers::Adam(),
+                 .loss = losses::SparseCategoricalCrossentropy({.from_logits = true}),
+                 .metrics = {"accuracy"}});
+  const Tensor images = at::randn({160, 6, 6, 1}), labels = at::randint(10, {160}, at::kLong);
+  const auto counts_of = [&](int64_t steps) {
+    const DeviceCounts before = device_counts();
+    model.fit(images, labels, {.batch_size = 8, .verbose = 0, .steps_per_epoch = steps});
+    return device_counts() - before;
+  };
+  counts_of(4);
+  const DeviceCounts few = counts_of(10), many = counts_of(20);
+  const DeviceCounts more = many - few;
+  return {.to_device = more.to_device / 10,
+          .to_host = more.to_host / 10,
+          .between_devices = more.between_devices / 10,
+          .host_waits = more.host_waits / 10,
+          .kernels = more.kernels / 10};
+}
+
+TEST(GpuSteps, AStepOfFitWaitsForNothing) {
+  const DeviceCounts step = counts_of_a_step_of_fit();
+  EXPECT_EQ(step.host_waits, 0);
+  EXPECT_EQ(step.to_device, 2);  // images, labels
+  EXPECT_LE(step.to_host, 1);
+}
+
 TEST(GpuSteps, ALabelOutOfRangeGivesNanAndThenAnError) {
   const testing::SimulatedGpus gpus(1);
   const distribute::OneDeviceStrategy strategy("GPU:0");
