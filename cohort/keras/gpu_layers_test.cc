@@ -6,7 +6,7 @@
 
 #include <ostream>
 
-#include "cohort/keras/testing_gpus.h"
+#include "cohort/testing/device/gpu_and_cpu.h"
 
 namespace cohort::keras {
 namespace {

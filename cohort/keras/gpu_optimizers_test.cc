@@ -9,7 +9,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/strategies/mirrored_strategy.h"
-#include "cohort/keras/testing_gpus.h"
+#include "cohort/testing/device/gpu_and_cpu.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras {

@@ -13,7 +13,7 @@
 #include "cohort/distribute/strategies/central_storage_strategy.h"
 #include "cohort/distribute/strategies/mirrored_strategy.h"
 #include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/keras/testing_gpus.h"
+#include "cohort/testing/device/gpu_and_cpu.h"
 #include "cohort/ops/make_tensor.h"
 #include "cohort/ops/random.h"
 #include "cohort/testing/device/device_memory.h"

@@ -8,7 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/keras/testing_gpus.h"
+#include "cohort/testing/device/gpu_and_cpu.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/make_tensor.h"
 

@@ -97,8 +97,8 @@ T clipped(T value, T most) {
   return below > most ? most : below;
 }
 
-// A rule with one formula for slices of the host and of devices: Derived::apply<T>(scalars, slice) calls
-// for_each_element. The formula takes its numbers as auto&, the gradient as auto.
+// A rule with one formula for slices of the host and of devices: Derived::apply<T>(scalars, slice)
+// calls for_each_element. The formula takes its numbers as auto&, the gradient as auto.
 template <class Derived>
 class FormulaRule : public optim::UpdateRule {
  public:

@@ -82,7 +82,8 @@ TensorList operator*(TensorList&& a, double b) {
 }
 TensorList operator*(double a, const TensorList& b) { return b * a; }
 TensorList operator*(double a, TensorList&& b) { return std::move(b) * a; }
-// By a number of the device: for one of the host, kernels multiply by 1 / b, which rounds differently.
+// The number is one of the device: for one of the host, kernels multiply by 1 / b, which rounds
+// differently.
 TensorList operator/(const TensorList& a, double b) {
   return one_by_one(a, [b](const Tensor& value) { return value / on_device(b, value); });
 }

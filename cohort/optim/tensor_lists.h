@@ -1,5 +1,6 @@
-// Lists of tensors as the numbers of a formula: one operation on all tensors of a list, in a few kernels
-// of the device. Element by element they compute what float and double compute, with the same roundings.
+// Lists of tensors as the numbers of a formula: one operation on all tensors of a list, in a few
+// kernels of the device. Element by element they compute what float and double compute, with the
+// same roundings.
 #pragma once
 
 #include <utility>

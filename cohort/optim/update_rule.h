@@ -132,8 +132,8 @@ class COHORT_API UpdateRule {
   // One step on one slice. Allocates nothing.
   // Errors: InvalidArgument (a dtype other than float32 and float64).
   virtual void update(const StepScalars& scalars, const Slice& slice) const = 0;
-  // The same on a device: a few kernels for all variables together, and no wait for them. Its kernels
-  // round as the host does, so that the bits are the host's.
+  // The same on a device: a few kernels for all variables together, and no wait for them. Its
+  // kernels round as the host does, so that the bits are the host's.
   virtual void update_tensors(const StepScalars& scalars, const TensorSlice& slice) const = 0;
 
   // Whether a zero gradient leaves an element and its slots as they are. If so, update_rows touches

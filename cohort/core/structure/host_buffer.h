@@ -11,8 +11,8 @@ namespace cohort::internal {
 // where the device asks for that.
 Tensor host_buffer(at::IntArrayRef shape, DType dtype, c10::Device device);
 
-// A tensor of the host on `device`, in the order of the device's own work: the host waits neither for the
-// copy nor for what the device does before it.
+// A tensor of the host on `device`, in the order of the device's own work: the host waits neither
+// for the copy nor for what the device does before it.
 Tensor copied_to(const Tensor& host, c10::Device device);
 
 }  // namespace cohort::internal

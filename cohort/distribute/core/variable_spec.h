@@ -54,8 +54,8 @@ struct VariableSpec {
   std::vector<int64_t> shape = {};
   DType dtype = float32;
   VariableOptions options = {};
-  // In the host's memory, whatever the devices of the replicas: for counters, which the host reads in
-  // every step.
+  // In the host's memory, whatever the devices of the replicas: for counters, which the host reads
+  // in every step.
   bool in_host_memory = false;
 };
 

@@ -17,8 +17,8 @@ inline constexpr int64_t kUpdateBlock = 2048;
 // Whether all components are in the host's memory.
 bool on_host(const LocalVariable& variable);
 
-// Returns `gradient` detached and either contiguous or sparse. For a variable on the host, and where
-// the replicas of other tasks need it, it is on the host, and sparse only as rows.
+// Returns `gradient` detached and either contiguous or sparse. For a variable on the host, and
+// where the replicas of other tasks need it, it is on the host, and sparse only as rows.
 // Errors: InvalidArgument (shape or dtype, naming variable and replica).
 Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& variable, int replica,
                        bool for_other_tasks = false);

@@ -58,9 +58,9 @@ class LocalVariable : public VariableImpl {
   virtual void write_restored(size_t replica, const Tensor& value);
   // Applies op to component `replica`, and so to all that share its storage.
   void write(size_t replica, AssignOp op, const Tensor& value);
-  // Adds to component `replica`: on the host without an operation, which takes microseconds, on a device
-  // without a copy of the number. False: nothing was done, for the component is no float or double, or
-  // more than one.
+  // Adds to component `replica`: on the host without an operation, which takes microseconds, on a
+  // device without a copy of the number. False: nothing was done, for the component is no float or
+  // double, or more than one.
   bool add_in_place(size_t replica, const at::Scalar& delta);
   // The same as write for rows; `slices` as checked_slices returns them.
   void write_rows(size_t replica, ScatterOp op, const IndexedSlices& slices);

@@ -52,8 +52,8 @@ void check_labels(const Tensor& labels, int64_t classes) {
   }
 }
 
-// Keras cuts fractions off without a word. Labels on a device are looked at in the first batches alone,
-// for the host waits for them.
+// Keras cuts fractions off without a word. Labels on a device are looked at in the first batches
+// alone, for the host waits for them.
 void warn_of_fractions(const Tensor& labels, const char* what, std::atomic<bool>& warned,
                        std::atomic<int>& looks_left) {
   if (!labels.is_floating_point() || warned.load(std::memory_order_relaxed)) return;

@@ -1,4 +1,5 @@
-// The operations of simulated GPUs: each runs libtorch's kernel of the CPU on views of the device's memory.
+// The operations of simulated GPUs: each runs libtorch's kernel of the CPU on views of the device's
+// memory.
 #include <ATen/EmptyTensor.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -329,8 +330,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
   return {to_device(of_input), to_device(of_weight), to_device(of_bias)};
 }
 
-// libtorch takes a fused kernel on this kind of device, which its CPU has not: in single operations,
-// which autograd records.
+// libtorch takes a fused kernel on this kind of device, which its CPU has not: in single
+// operations, which autograd records.
 std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& state_gates,
                                     const Tensor& state, const OptionalTensor& input_bias,
                                     const OptionalTensor& state_bias) {

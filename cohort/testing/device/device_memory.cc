@@ -14,8 +14,8 @@
 namespace cohort::testing {
 namespace {
 
-// An address on a device is that of the memory on the host with this bit set. No process may use such
-// an address, neither on x86-64 (not canonical) nor on ARM64 (the kernel's half).
+// An address on a device is that of the memory on the host with this bit set. No process may use
+// such an address, neither on x86-64 (not canonical) nor on ARM64 (the kernel's half).
 constexpr std::uintptr_t kDeviceBit = std::uintptr_t{1} << 55;
 
 void* device_address(void* host) {

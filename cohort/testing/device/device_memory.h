@@ -8,8 +8,8 @@
 
 namespace cohort::testing {
 
-// A kind of device of which libtorch has the name, and no kernel. (PrivateUse1, made for the purpose,
-// has no Tensor::set_data before libtorch 2.)
+// A kind of device of which libtorch has the name, and no kernel. (PrivateUse1, made for the
+// purpose, has no Tensor::set_data before libtorch 2.)
 #define COHORT_SIMULATED_DEVICE XPU
 constexpr c10::DeviceType kSimulated = c10::DeviceType::COHORT_SIMULATED_DEVICE;
 constexpr c10::DispatchKey kSimulatedKey = c10::DispatchKey::COHORT_SIMULATED_DEVICE;
@@ -23,8 +23,8 @@ void set_current_device(c10::DeviceIndex index);
 
 bool is_simulated(const at::Tensor& tensor);
 
-// A tensor of the host over the memory of a dense device tensor. Valid while `tensor` lives. Where an
-// operation resizes it, it gets memory of its own.
+// A tensor of the host over the memory of a dense device tensor. Valid while `tensor` lives. Where
+// an operation resizes it, it gets memory of its own.
 at::Tensor host_view(const at::Tensor& tensor);
 // Whether `view`, a host view of `tensor`, still lies in the device's memory.
 bool lies_in(const at::Tensor& view, const at::Tensor& tensor);

@@ -5,7 +5,6 @@
 #include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
 #include "cohort/distribute/variables/local_variable.h"
-#include "cohort/keras/layers/base/layer.h"
 
 namespace cohort::internal {
 
@@ -17,11 +16,11 @@ c10::Device computing_device() {
                                     : torch_device(core.worker_devices()[0]);
 }
 
-Structure beside_weights(const Structure& inputs, const keras::layers::Layer& layer) {
+Structure beside_weights(const Structure& inputs,
+                         const std::vector<distribute::Variable>& weights) {
   if (!has_gpus() || (distribute::has_strategy() && !distribute::in_cross_replica_context())) {
     return inputs;
   }
-  const auto weights = layer.weights();
   const bool are_elsewhere = !weights.empty() && !weights[0].impl().is_local();
   if (are_elsewhere) return inputs;
   const c10::Device device = weights.empty()

@@ -22,8 +22,8 @@ inline std::vector<Tensor> values_of(const std::vector<Variable>& variables) {
   return values;
 }
 
-// Calls `compute` within the scope of a strategy of the CPU and one of GPU:0, from the same seeds, and
-// expects equal tensors up to `tolerance`.
+// Calls `compute` within the scope of a strategy of the CPU and one of GPU:0, from the same seeds,
+// and expects equal tensors up to `tolerance`.
 inline void expect_same_on_gpu(
     const std::function<std::vector<Tensor>(const distribute::Strategy&)>& compute,
     double tolerance = 1e-5) {
