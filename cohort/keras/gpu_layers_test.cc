@@ -35,24 +35,32 @@ Tensor make_input(InputKind kind) {
 }
 
 class GpuLayersTest : public ::testing::TestWithParam<LayerCase> {
-  const testing::SimulatedGpus gpus_{1};
-};
-
-TEST_P(GpuLayersTest, TrainAsOnTheCpu) {
-  at::manual_seed(5);
-  const Tensor x = make_input(GetParam().input);
-  const bool of_classes = GetParam().loss != std::string("mse");
-  const Tensor y = of_classes ? at::randint(3, {16}, at::kLong) : at::randn({16, 2});
-  expect_same_on_gpu([&](const distribute::Strategy&) {
+ protected:
+  // Weights, losses and predictions of a training by fit.
+  std::vector<Tensor> train() const {
     const Sequential model(GetParam().make());
     model.compile({.optimizer = optimizers::SGD({.learning_rate = 1e-2}), .loss = GetParam().loss});
     const auto history =
-        model.fit(x, y, {.batch_size = 8, .epochs = 2, .verbose = 0, .shuffle = false});
+        model.fit(x_, y_, {.batch_size = 8, .epochs = 2, .verbose = 0, .shuffle = false});
     auto all = values_of(model.weights());
     all.push_back(at::tensor(history["loss"]));
-    all.push_back(model.predict(x, {.batch_size = 8, .verbose = 0}).tensor());
+    all.push_back(model.predict(x_, {.batch_size = 8, .verbose = 0}).tensor());
     return all;
-  });
+  }
+
+ private:
+  const testing::SimulatedGpus gpus_{2};
+  const Tensor x_ = make_input(GetParam().input);
+  const Tensor y_ = GetParam().loss == std::string("mse") ? at::randn({16, 2})
+                                                          : at::randint(3, {16}, at::kLong);
+};
+
+TEST_P(GpuLayersTest, TrainAsOnTheCpu) {
+  expect_same_on_gpu([&](const distribute::Strategy&) { return train(); });
+}
+
+TEST_P(GpuLayersTest, TrainAsOnTwoCpus) {
+  expect_same_on_two_gpus([&](const distribute::Strategy&) { return train(); });
 }
 
 using Layers = std::vector<LayerHandle>;

@@ -5,10 +5,8 @@
 
 #include <ostream>
 
-#include "cohort/core/structure/device.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
-#include "cohort/distribute/strategies/mirrored_strategy.h"
 #include "cohort/testing/device/gpu_and_cpu.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -64,18 +62,8 @@ TEST_P(GpuOptimizersTest, UpdateAsOnTheCpu) {
 }
 
 TEST_P(GpuOptimizersTest, UpdateAsOnTwoCpus) {
-  std::vector<std::vector<Tensor>> results;
-  config::set_logical_device_configuration("CPU", 2);
-  for (const std::vector<std::string>& devices :
-       {std::vector<std::string>{"CPU:0", "CPU:1"}, std::vector<std::string>{"GPU:0", "GPU:1"}}) {
-    utils::set_random_seed(7);
-    const distribute::MirroredStrategy strategy(devices);
-    const auto scope = strategy.scope();
-    results.push_back(train(strategy, GetParam()));
-  }
-  for (size_t i = 0; i < results[0].size(); ++i) {
-    EXPECT_TRUE(at::allclose(results[1][i], results[0][i], 1e-5, 1e-6)) << i;
-  }
+  expect_same_on_two_gpus(
+      [&](const distribute::Strategy& strategy) { return train(strategy, GetParam()); });
 }
 
 INSTANTIATE_TEST_SUITE_P(

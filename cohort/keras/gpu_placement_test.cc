@@ -1,6 +1,7 @@
 // What is made under a strategy of simulated GPUs lies where it is needed.
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -8,15 +9,18 @@
 #include <torch/nn/modules/linear.h>
 
 #include "cohort/core/structure/device.h"
+#include "cohort/core/testing_folder.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/strategies/central_storage_strategy.h"
 #include "cohort/distribute/strategies/mirrored_strategy.h"
 #include "cohort/distribute/strategies/replica_context.h"
+#include "cohort/distribute/strategies/strategy_extended.h"
 #include "cohort/testing/device/gpu_and_cpu.h"
 #include "cohort/ops/make_tensor.h"
 #include "cohort/ops/random.h"
 #include "cohort/testing/device/device_memory.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::keras {
 namespace {
@@ -132,6 +136,48 @@ TEST_F(GpuPlacementTest, CentralStorageKeepsParametersOnTheHost) {
   model.compile({.optimizer = "adam", .loss = "mse"});
   model.fit(at::randn({16, 4}), at::randn({16, 1}), {.batch_size = 8, .verbose = 0});
   EXPECT_EQ(model.weights().size(), 4);
+}
+
+TEST_F(GpuPlacementTest, CheckpointsGoFromGpuToCpuAndBack) {
+  const internal::TemporaryFolder folder;
+  const Tensor x = at::ones({4, 3}), y = at::ones({4, 1});
+  const auto train = [&](const std::string& device, const std::string& written,
+                         const std::string& read) {
+    utils::set_random_seed(7);
+    const OneDeviceStrategy strategy(device);
+    const auto scope = strategy.scope();
+    const Sequential model({layers::Dense(3), layers::Dense(1)});
+    const optimizers::Optimizer optimizer = optimizers::Adam({.learning_rate = 0.01});
+    model.compile({.optimizer = optimizer, .loss = "mse"});
+    const train::Checkpoint checkpoint({{"model", model}, {"optimizer", optimizer}});
+    if (!read.empty()) checkpoint.read(read);
+    model.fit(x, y, {.batch_size = 2, .epochs = 2, .verbose = 0, .shuffle = false});
+    if (!written.empty()) checkpoint.write(written);
+    return values_of(model.weights());
+  };
+  const std::string path = folder / "ckpt";
+  train("GPU:0", path, "");
+  expect_close({train("CPU:0", "", path), train("GPU:1", "", path)}, 1e-6);
+}
+
+TEST_F(GpuPlacementTest, MetricsCountOnTheirDevice) {
+  const Tensor labels = at::randint(2, {16}, at::kFloat), scores = at::rand({16});
+  expect_same_on_gpu([&](const distribute::Strategy& strategy) {
+    const metrics::Mean mean;
+    const metrics::AUC auc;
+    const metrics::Precision precision;
+    const metrics::MeanIoU iou({.num_classes = 2});
+    const auto device = internal::torch_device(strategy.extended().worker_devices()[0]);
+    const Tensor y = labels.to(device), p = scores.to(device);
+    strategy.run([&](ReplicaContext&) {
+      mean.update_state(p);
+      auc.update_state(y, p);
+      precision.update_state(y, p);
+      iou.update_state(y, p.ge(0.5).to(at::kFloat));
+      return p;
+    });
+    return std::vector<Tensor>{mean.result(), auc.result(), precision.result(), iou.result()};
+  });
 }
 
 TEST_F(GpuPlacementTest, AHostAndAGpuTrainTogether) {

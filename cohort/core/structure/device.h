@@ -75,8 +75,8 @@ namespace internal {
 c10::Device torch_device(std::string_view name);
 // Whether libtorch has any device but the host.
 bool has_gpus();
-// Where new tensors of the calling code belong: on the device of the replica whose step it runs,
-// else on the host.
+// The device of new tensors that the calling code makes: that of the replica whose step it runs,
+// else the host.
 c10::Device device_of_new_tensors();
 class ScopedDeviceOfNewTensors {
  public:
