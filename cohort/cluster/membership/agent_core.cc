@@ -22,7 +22,7 @@ int64_t seconds_in(Duration duration) {
 bool is_transient(const std::exception_ptr& error) {
   const Code code = record_error(error).code;
   return code == Code::kUnavailable || code == Code::kCancelled ||
-         (code == Code::kDeadlineExceeded && rpc::detail_of(error).phase != "start");
+         (code == Code::kDeadlineExceeded && rpc::detail_of(error).cause != Cause::kNotStarted);
 }
 
 }  // namespace

@@ -219,11 +219,12 @@ std::exception_ptr AgentCore::refusal_of(const rpc::Caller& caller) const {
   const ErrorDetail detail{.peer = to_string(caller.task),
                            .incarnation = caller.incarnation,
                            .generation = acting_,
-                           .phase = "fencing"};
+                           .phase = "fencing",
+                           .cause = Cause::kNotMember};
   // News reach tasks at different times. A caller that has them first must not suffer for it.
   if (caller.generation > generation_seen_ && state_ != State::kEnded) {
     ErrorDetail early = detail;
-    early.phase = rpc::kBehind;  // by which the caller's channel knows that it may call again
+    early.cause = Cause::kBehind;  // by which the caller's channel knows that it may call again
     return rpc::make_error(
         Code::kUnavailable,
         str(options_.task, " is behind: it is in generation ", acting_, ", ",

@@ -20,7 +20,8 @@ const ErrorDetail kLost = {.peer = "/job:worker/task:2",
                            .phase = "step",
                            .step = 41,
                            .rpc = "collective/exchange",
-                           .system_error = 104};
+                           .system_error = 104,
+                           .cause = Cause::kStartedAgain};
 
 TEST(ErrorDetail, OfEveryCodeAllOfAnErrorArrives) {
   for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
@@ -46,12 +47,12 @@ TEST(ErrorDetail, IsReadFromTheClassThatUsersCatch) {
 }
 
 TEST(ErrorDetail, ALostPsTasksErrorArrivesAsWhatItIs) {
-  const auto arrived = [](Code code, const std::string& phase) {
+  const auto arrived = [](Code code, Cause cause) {
     return decode_error(encode_error(
-        make_error(code, "lost it", "/job:ps/task:1", {.peer = "/job:ps/task:1", .phase = phase})));
+        make_error(code, "lost it", "/job:ps/task:1", {.peer = "/job:ps/task:1", .cause = cause})));
   };
   try {
-    std::rethrow_exception(arrived(Code::kUnavailable, kPsLost));
+    std::rethrow_exception(arrived(Code::kUnavailable, Cause::kPsLost));
   } catch (const distribute::coordinator::PSUnavailableError& error) {
     EXPECT_STREQ(error.what(), "lost it");
     EXPECT_EQ(error.task(), "/job:ps/task:1");
@@ -59,7 +60,7 @@ TEST(ErrorDetail, ALostPsTasksErrorArrivesAsWhatItIs) {
     EXPECT_EQ(error_detail(error)->peer, "/job:ps/task:1");
   }
   for (const auto& other :
-       {arrived(Code::kUnavailable, "step"), arrived(Code::kAborted, kPsLost)}) {
+       {arrived(Code::kUnavailable, Cause::kNoAnswer), arrived(Code::kAborted, Cause::kPsLost)}) {
     try {
       std::rethrow_exception(other);
     } catch (const distribute::coordinator::PSUnavailableError&) {
@@ -75,7 +76,7 @@ TEST(ErrorDetail, AnInputsErrorIsOfItsClassAndAClosureInputError) {
   for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
     const auto code = static_cast<Code>(number);
     const auto error =
-        decode_error(encode_error(make_error(code, "no such file", "", {.phase = kClosureInput})));
+        decode_error(encode_error(make_error(code, "no such file", "", {.cause = Cause::kInputFailed})));
     try {
       std::rethrow_exception(error);
     } catch (const distribute::coordinator::ClosureInputError& input) {
@@ -85,9 +86,9 @@ TEST(ErrorDetail, AnInputsErrorIsOfItsClassAndAClosureInputError) {
     EXPECT_THROW(std::rethrow_exception(error), std::exception);
     EXPECT_THROW(std::rethrow_exception(error), Error);
     EXPECT_EQ(record_error(error).code, code);
-    EXPECT_EQ(detail_of(error).phase, kClosureInput);
+    EXPECT_EQ(detail_of(error).cause, Cause::kInputFailed);
   }
-  const auto missing = make_error(Code::kNotFound, "no such file", "", {.phase = kClosureInput});
+  const auto missing = make_error(Code::kNotFound, "no such file", "", {.cause = Cause::kInputFailed});
   EXPECT_THROW(std::rethrow_exception(missing), NotFoundError);
 }
 

@@ -30,7 +30,7 @@ using EarlyCallPtr = std::shared_ptr<EarlyCall>;
 
 bool is_early(const std::exception_ptr& error) {
   return error && record_error(error).code == Code::kUnavailable &&
-         detail_of(error).phase == kBehind;
+         detail_of(error).cause == Cause::kBehind;
 }
 
 class RepeatingChannel final : public Channel {
@@ -77,8 +77,11 @@ class RepeatingChannel final : public Channel {
     for (const auto& [timer, call] : waiting) {
       state_->clock().cancel(timer);
       call->done(
-          {.error = internal::make_error(
-               Code::kCancelled, str(call->method, ": the channel to ", peer(), " was closed")),
+          {.error = make_error(Code::kCancelled,
+                               str(call->method, ": the channel to ", peer(), " was closed"), "",
+                               {.peer = to_string(peer()),
+                                .rpc = call->method,
+                                .cause = Cause::kClosed}),
            .reply = {}});
     }
   }

@@ -178,6 +178,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   }
   bool is_current(size_t worker, SessionId session) const;
   void wake_after(std::chrono::nanoseconds delay, std::function<void()> work);
+  static TaskId worker_task(size_t worker);
   std::shared_ptr<rpc::Channel> channel(size_t worker) const;
 
   const CoordinatorSurroundings surroundings_;

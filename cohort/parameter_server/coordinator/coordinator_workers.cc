@@ -134,7 +134,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
           return self.ps_watch_->failed(ps, result.error, self.if_alive(again));
         }
         // A function that fails is the error of the closures that use its input.
-        if (result.error != nullptr && is_loss(result.error)) {
+        if (result.error != nullptr && is_loss(result.error, worker_task(worker))) {
           self.lose(worker, session, result.error);
           return;
         }
@@ -215,7 +215,7 @@ void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
 }
 
 void CoordinatorCore::not_taken(size_t worker, SessionId session, const std::exception_ptr& error) {
-  if (rpc::detail_of(error).phase == kFenced) {
+  if (rpc::detail_of(error).cause == Cause::kFenced) {
     return end(taken_by_another(worker, error));
   }
   milliseconds pause{0};
@@ -246,7 +246,7 @@ void CoordinatorCore::give_up(size_t worker) {
     for (size_t i = 0; i < workers_.size(); ++i) {
       is_last = is_last && workers_[i].phase == Phase::kGivenUp;
       if (all.size() < 1000) {
-        all += str(i == 0 ? "" : "; ", TaskId{kWorker, static_cast<int>(i)}, ": ",
+        all += str(i == 0 ? "" : "; ", worker_task(i), ": ",
                    workers_[i].losses, " losses in a row, the last because ", workers_[i].why);
       }
     }
@@ -255,7 +255,7 @@ void CoordinatorCore::give_up(size_t worker) {
   send_reads(worker);
   if (!is_last) return;
   end(rpc::make_error(Code::kUnavailable, str("no worker is left. ", all), "",
-                      {.peer = to_string(TaskId{kWorker, static_cast<int>(worker)}),
+                      {.peer = to_string(worker_task(worker)),
                        .generation = surroundings_.generation,
                        .phase = "recovery"}));
 }

@@ -24,14 +24,14 @@ struct ResultError {
   Code code = Code::kOk;
   std::string text;
   std::string task;
-  std::string phase;
+  Cause cause = Cause::kOther;
   bool interrupted = false;
 };
 void fields(auto& f, ResultError& error) {
   f(1, error.code, Code::kUnauthenticated);
   f(2, error.text);
   f(3, error.task);
-  f(4, error.phase);
+  f(4, error.cause, Cause::kProgramFailed);
   f(5, error.interrupted);
 }
 
@@ -106,7 +106,7 @@ std::string encode(const LoopResult& result) {
   ResultFields out{result.name, result.generation, result.is_last, result.is_left_out};
   if (result.error != nullptr) {
     const ErrorRecord error = record_error(result.error);
-    out.error = {error.code, error.message, error.task, rpc::detail_of(result.error).phase,
+    out.error = {error.code, error.message, error.task, rpc::detail_of(result.error).cause,
                  is_interrupt(result.error)};
     return encode_fields(out);
   }
@@ -133,7 +133,7 @@ LoopResult decode(const std::string& bytes) {
     result.error = std::make_exception_ptr(InterruptedError(in.error->text));
   } else {
     result.error =
-        rpc::make_error(in.error->code, in.error->text, in.error->task, {.phase = in.error->phase});
+        rpc::make_error(in.error->code, in.error->text, in.error->task, {.cause = in.error->cause});
   }
   return result;
 }
