@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "cohort/cluster/rpc/error_detail.h"
@@ -14,6 +13,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/distribute/tasks/structure_message.h"
 
 namespace cohort::internal {
@@ -215,6 +215,7 @@ int64_t last_taken(distribute::Coordination& coordination, const TaskId& task) {
 LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check,
                            std::chrono::steady_clock::time_point deadline) {
   distribute::Coordination& coordination = server.coordination();
+  Backoff retries(kRetry);
   while (true) {
     check();
     check_kept(coordination, call);
@@ -242,7 +243,7 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
       if (server.core().membership().agent().error() != nullptr) throw;
       check_not_ended(server, call);
       // This task waits for the next coordinator until its lease on this one is over.
-      std::this_thread::sleep_for(kRetry);
+      retries.sleep(deadline);
       continue;
     }
     return decode(bytes);  // what is damaged is an error, and would be at the next try
