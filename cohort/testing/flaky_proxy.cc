@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/event_fd.h"
 #include "cohort/core/host/unique_fd.h"
 #include "cohort/core/text.h"
 
@@ -170,10 +171,7 @@ class FlakyProxy::Impl {
     Direction down;
   };
 
-  void wake() {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
-  }
+  void wake() { internal::signal_event(wake_.get()); }
 
   void serve() {
     while (!ends_) {
