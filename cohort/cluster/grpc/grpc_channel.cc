@@ -260,11 +260,9 @@ class GrpcChannel : public Channel {
     }
     if (!closed) return;
     delete call;
-    done({.error = make_error(Code::kCancelled,
-                              str(method, ": the channel to ", state_->whom(), " is closed"), "",
-                              {.peer = to_string(peer()),
-                               .rpc = std::string(method),
-                               .cause = Cause::kClosed}),
+    done({.error = make_error(
+              Code::kCancelled, str(method, ": the channel to ", state_->whom(), " is closed"), "",
+              {.peer = to_string(peer()), .rpc = std::string(method), .cause = Cause::kClosed}),
           .reply = {}});
   }
 

@@ -75,8 +75,8 @@ TEST(ErrorDetail, ALostPsTasksErrorArrivesAsWhatItIs) {
 TEST(ErrorDetail, AnInputsErrorIsOfItsClassAndAClosureInputError) {
   for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
     const auto code = static_cast<Code>(number);
-    const auto error =
-        decode_error(encode_error(make_error(code, "no such file", "", {.cause = Cause::kInputFailed})));
+    const auto error = decode_error(
+        encode_error(make_error(code, "no such file", "", {.cause = Cause::kInputFailed})));
     try {
       std::rethrow_exception(error);
     } catch (const distribute::coordinator::ClosureInputError& input) {
@@ -88,7 +88,8 @@ TEST(ErrorDetail, AnInputsErrorIsOfItsClassAndAClosureInputError) {
     EXPECT_EQ(record_error(error).code, code);
     EXPECT_EQ(detail_of(error).cause, Cause::kInputFailed);
   }
-  const auto missing = make_error(Code::kNotFound, "no such file", "", {.cause = Cause::kInputFailed});
+  const auto missing =
+      make_error(Code::kNotFound, "no such file", "", {.cause = Cause::kInputFailed});
   EXPECT_THROW(std::rethrow_exception(missing), NotFoundError);
 }
 

@@ -50,8 +50,8 @@ bool is_given_up_call(const std::exception_ptr& thrown, const TaskId& self) {
 // coordinator is to let it run again, or to take the worker again.
 bool is_to_run_again(const std::exception_ptr& thrown, const TaskId& self, int num_ps) {
   const Cause cause = rpc::detail_of(thrown).cause;
-  return cause == Cause::kFenced || cause == Cause::kStartedAgain || unanswering_ps(thrown, num_ps) >= 0 ||
-         is_given_up_call(thrown, self);
+  return cause == Cause::kFenced || cause == Cause::kStartedAgain ||
+         unanswering_ps(thrown, num_ps) >= 0 || is_given_up_call(thrown, self);
 }
 
 // The error of the closures that take what the function was to make.
@@ -346,8 +346,8 @@ rpc::Message ClosureService::result_of(WorkerSide& side, const RunClosure& closu
     });
   } catch (const CancelledError& error) {
     if (is_given_up_call(std::current_exception(), self_)) throw;
-    std::rethrow_exception(
-        rpc::make_error(Code::kCancelled, error.what(), to_string(self_), {.cause = Cause::kFunctionCancelled}));
+    std::rethrow_exception(rpc::make_error(Code::kCancelled, error.what(), to_string(self_),
+                                           {.cause = Cause::kFunctionCancelled}));
   }
 }
 

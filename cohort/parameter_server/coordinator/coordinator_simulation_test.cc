@@ -193,7 +193,9 @@ class World {
       if (const Done done_once = std::exchange(*once, nullptr)) done_once(std::move(result));
     };
     if (clock_.now() < connection.down_until) {
-      return clock_.after(milliseconds(pick(3)), [finish, task] { finish({unreachable(task), {}}); });
+      return clock_.after(milliseconds(pick(3)), [finish, task] {
+        finish({unreachable(task), {}});
+      });
     }
     if (is_ps) {
       if (method == "leadership/attend") return;  // until the connection breaks

@@ -9,9 +9,11 @@ bool is_loss(const std::exception_ptr& error, const TaskId& worker) {
   switch (rpc::detail_of(error).cause) {
     case Cause::kInputLost:
     case Cause::kStartedAgain:
-    case Cause::kFenced: return true;
+    case Cause::kFenced:
+      return true;
     case Cause::kFunctionCancelled:
-    case Cause::kInputFailed: return false;
+    case Cause::kInputFailed:
+      return false;
     default:
       return record_error(error).code == Code::kCancelled ||
              rpc::is_unanswered(error, Code::kUnavailable, worker);
