@@ -36,6 +36,26 @@ TEST(ErrorDetail, OfEveryCodeAllOfAnErrorArrives) {
   }
 }
 
+TEST(ErrorDetail, ACauseOfALaterVersionIsAnother) {
+  const std::string known = encode_error(make_error(Code::kAborted, "fenced", "", kLost));
+  WireWriter later;
+  later.varint(5, 1000);
+  const auto error = decode_error(known + std::move(later).str());
+  EXPECT_EQ(detail_of(error).cause, Cause::kOther);
+  EXPECT_EQ(detail_of(error).peer, kLost.peer);
+}
+
+TEST(ErrorDetail, OnlyThePeerOfACallIsUnanswering) {
+  const TaskId worker{"worker", 0};
+  const auto answered = make_error(Code::kUnavailable, "no route", "/job:worker/task:0",
+                                   {.peer = "/job:ps/task:0", .cause = Cause::kNoAnswer});
+  EXPECT_FALSE(is_unanswered(answered, Code::kUnavailable, worker));
+  const auto lost = no_answer(Code::kUnavailable, "its connection broke", worker, "closures/run");
+  EXPECT_TRUE(is_unanswered(lost, Code::kUnavailable, worker));
+  EXPECT_FALSE(is_unanswered(lost, Code::kDeadlineExceeded, worker));
+  EXPECT_EQ(detail_of(lost).rpc, "closures/run");
+}
+
 TEST(ErrorDetail, IsReadFromTheClassThatUsersCatch) {
   try {
     std::rethrow_exception(make_error(Code::kUnavailable, "gone", "", kLost));

@@ -43,7 +43,7 @@ bool is_given_up_call(const std::exception_ptr& thrown, const TaskId& self) {
   const ErrorRecord error = record_error(thrown);
   if (error.code != Code::kCancelled) return false;
   const bool is_anothers = !error.task.empty() && error.task != to_string(self);
-  return is_anothers || rpc::detail_of(thrown).cause == Cause::kClosed;
+  return is_anothers || rpc::detail_of(thrown) != ErrorDetail{};
 }
 
 // Whether a function that makes an input has thrown without having failed itself, so that the
