@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/host/event_fd.h"
 #include "cohort/core/host/unique_fd.h"
 #include "cohort/core/text.h"
 
@@ -171,7 +170,10 @@ class FlakyProxy::Impl {
     Direction down;
   };
 
-  void wake() { internal::signal_event(wake_.get()); }
+  void wake() {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
+  }
 
   void serve() {
     while (!ends_) {
