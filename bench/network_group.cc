@@ -1,12 +1,10 @@
 #include "network_group.h"
 
 #include <chrono>
-#include <utility>
 
-#include "cohort/cluster/address.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/collective/network/gloo_transport.h"
-#include "cohort/collective/network/rpc_transport.h"
+#include "cohort/collective/network/networks.h"
+#include "cohort/core/text.h"
 
 namespace bench {
 
@@ -27,10 +25,12 @@ GroupMember member_in(Server& server) {
 std::unique_ptr<cohort::collective::Transport> connect_transport(const std::string& backend,
                                                                  const GroupMember& member,
                                                                  Server& server) {
-  auto transport = cohort::collective::make_rpc_transport(member, server.core());
-  if (backend != "gloo") return transport;
-  const std::string host = cohort::internal::parse_address(server.core().advertised_address()).host;
-  return cohort::collective::make_gloo_transport(member, host, std::move(transport));
+  for (const cohort::collective::Network& network : cohort::collective::networks()) {
+    if (cohort::internal::lower(network.name) == backend) {
+      return network.connect(member, server.core());
+    }
+  }
+  throw cohort::InvalidArgumentError("there is no network '" + backend + "' in this build");
 }
 
 }  // namespace bench

@@ -14,7 +14,7 @@ namespace bench {
 // never say so. The server must outlive it.
 cohort::collective::GroupMember member_in(cohort::distribute::Server& server);
 
-// backend: "gloo", or "calls" for the servers' own. COLLECTIVE over the tasks of `member`.
+// backend: a network's name in small letters. COLLECTIVE over the tasks of `member`.
 std::unique_ptr<cohort::collective::Transport> connect_transport(
     const std::string& backend, const cohort::collective::GroupMember& member,
     cohort::distribute::Server& server);

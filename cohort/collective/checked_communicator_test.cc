@@ -106,17 +106,12 @@ const Difference kDifferences[] = {
      "'first'", "'second'"},
 };
 
-struct CheckedBackend {
-  const char* name;
-  std::vector<std::shared_ptr<Communicator>> (*make)(int size, int64_t generation);
-};
-
 // Three tasks, each on a thread of its own where it calls something.
 class ThreeTasks {
  public:
   using Call = std::function<void(CheckedCommunicator&, std::vector<float>&)>;
 
-  explicit ThreeTasks(const CheckedBackend& backend) : values(3, {1, 2, 3, 4}) {
+  explicit ThreeTasks(const Backend& backend) : values(3, {1, 2, 3, 4}) {
     for (const auto& member : backend.make(3, 1)) members.push_back(checked(member));
   }
 
@@ -141,7 +136,7 @@ class ThreeTasks {
   std::vector<std::vector<float>> values;
 };
 
-using Parameters = std::tuple<CheckedBackend, Difference, int>;
+using Parameters = std::tuple<Backend, Difference, int>;
 class DifferentCalls : public ::testing::TestWithParam<Parameters> {};
 
 TEST_P(DifferentCalls, AreRefusedOnEveryTaskBeforeAnythingMoves) {
@@ -165,17 +160,21 @@ std::string name_of_case(const ::testing::TestParamInfo<Parameters>& info) {
                        std::get<2>(info.param));
 }
 
-const CheckedBackend kCheckedBackends[] = {{"InProcess", make_in_process_communicators},
-                                           {"Sockets", make_socket_communicators},
-                                           {"Calls", make_rpc_communicators}};
+std::vector<Backend> backends_of_each_kind() {
+  std::vector<Backend> backends = unchecked_backends();
+  std::erase_if(backends, [](const Backend& backend) {
+    return backend.name != "InProcess" && backend.name != "Sockets" && backend.name != "Calls";
+  });
+  return backends;
+}
 INSTANTIATE_TEST_SUITE_P(All, DifferentCalls,
-                         ::testing::Combine(::testing::ValuesIn(kCheckedBackends),
+                         ::testing::Combine(::testing::ValuesIn(backends_of_each_kind()),
                                             ::testing::ValuesIn(kDifferences),
                                             ::testing::Values(0, 2)),
                          name_of_case);
 
 // A task that leaves a call out makes its next one, of the same name and form, in another step.
-class CallsOfSteps : public ::testing::TestWithParam<CheckedBackend> {
+class CallsOfSteps : public ::testing::TestWithParam<Backend> {
  protected:
   static void add_up(Communicator& member, std::vector<float>& values) {
     all_reduce(member, floats(values), {.name = "losses"});
@@ -199,7 +198,7 @@ class CallsOfSteps : public ::testing::TestWithParam<CheckedBackend> {
 
   ThreeTasks tasks{GetParam()};
 };
-INSTANTIATE_TEST_SUITE_P(All, CallsOfSteps, ::testing::ValuesIn(kCheckedBackends),
+INSTANTIATE_TEST_SUITE_P(All, CallsOfSteps, ::testing::ValuesIn(backends_of_each_kind()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(CallsOfSteps, DoNotMeetThoseOfTheNextStep) {

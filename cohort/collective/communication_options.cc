@@ -1,6 +1,5 @@
 #include "cohort/collective/communication_options.h"
 
-#include <array>
 #include <string>
 #include <utility>
 
@@ -12,11 +11,18 @@ namespace {
 
 using internal::str;
 
-constexpr std::array<std::pair<std::string_view, CommunicationImplementation>, 3> kNames{{
+constexpr std::pair<std::string_view, CommunicationImplementation> kNames[] = {
     {"AUTO", CommunicationImplementation::AUTO},
     {"RING", CommunicationImplementation::RING},
     {"NCCL", CommunicationImplementation::NCCL},
-}};
+};
+
+[[noreturn]] void throw_unknown(const std::string& which) {
+  std::string known;
+  for (const auto& [name, value] : kNames) known += str(known.empty() ? "" : ", ", name);
+  throw InvalidArgumentError(
+      str("there is no communication implementation ", which, "; there are ", known));
+}
 
 }  // namespace
 
@@ -25,16 +31,14 @@ CommunicationImplementation communication_implementation(std::string_view name) 
   for (const auto& [known, value] : kNames) {
     if (upper == known) return value;
   }
-  throw InvalidArgumentError(str("there is no communication implementation ",
-                                 internal::quoted(name), "; there are AUTO, RING and NCCL"));
+  throw_unknown(internal::quoted(name));
 }
 
 std::string_view communication_implementation_name(CommunicationImplementation value) {
   for (const auto& [name, known] : kNames) {
     if (value == known) return name;
   }
-  throw InvalidArgumentError(str("there is no communication implementation with the number ",
-                                 static_cast<int>(value), "; there are AUTO, RING and NCCL"));
+  throw_unknown(str("with the number ", static_cast<int>(value)));
 }
 
 void CommunicationOptions::check() const {

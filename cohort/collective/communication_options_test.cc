@@ -19,7 +19,7 @@ TEST(CommunicationOptions, NamesCountWhateverTheirCase) {
     EXPECT_EQ(communication_implementation(communication_implementation_name(value)), value);
   }
   expect_error<InvalidArgumentError>([] { communication_implementation("MPI"); },
-                                     "no communication implementation 'MPI'");
+                                     "no communication implementation 'MPI'; there are AUTO, RING");
   expect_error<InvalidArgumentError>([] { communication_implementation(""); }, "''");
 }
 

@@ -226,8 +226,8 @@ TEST_P(CommunicatorConformance, AbortWakesThoseWhoWaitAndSaysWhy) {
               HasSubstr("its disk is full"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorConformance, ::testing::ValuesIn(kBackends),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorConformance, ::testing::ValuesIn(all_backends()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cohort::collective

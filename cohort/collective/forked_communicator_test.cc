@@ -66,12 +66,8 @@ TEST_P(ForkedCommunicator, AnAbortInTheChildIsNoneOfTheGroup) {
   expect_sum(members);
 }
 
-constexpr Backend kBetweenProcesses[] = {{"SharedMemory", make_shared_memory_group, false},
-                                         {"Rpc", make_rpc_communicators, false},
-                                         {"Gloo", make_gloo_communicators, false}};
-
-INSTANTIATE_TEST_SUITE_P(Backends, ForkedCommunicator, ::testing::ValuesIn(kBetweenProcesses),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Backends, ForkedCommunicator, ::testing::ValuesIn(process_backends()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace cohort::collective

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/forming/hierarchical_communicator.h"
 #include "cohort/collective/in_process_communicator.h"
-#include "cohort/collective/network/gloo_transport.h"
+#include "cohort/collective/network/networks.h"
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/testing_servers.h"
 #include "cohort/collective/network/transport_communicator.h"
@@ -21,33 +23,14 @@ namespace cohort::collective {
 using Communicators = std::vector<std::shared_ptr<Communicator>>;
 
 struct Backend {
-  const char* name;
-  Communicators (*make)(int size, int64_t generation);
-  bool is_checked;
+  std::string name;
+  std::function<Communicators(int size, int64_t generation)> make;
+  bool is_checked = false;
 };
 
 inline Communicators checked_all(Communicators members) {
   for (auto& member : members) member = checked(member);
   return members;
-}
-
-inline Communicators make_shared_memory_group(int size, int64_t generation) {
-  return make_group(size, generation, make_shared_memory_communicator);
-}
-
-inline Communicators make_rpc_communicators(int size, int64_t generation) {
-  return make_server_group(
-      size, generation, [](const GroupMember& member, internal::ServerCore& server) {
-        return make_transport_communicator(member, make_rpc_transport(member, server));
-      });
-}
-
-inline Communicators make_gloo_communicators(int size, int64_t generation) {
-  return make_server_group(
-      size, generation, [](const GroupMember& member, internal::ServerCore& server) {
-        return make_transport_communicator(
-            member, make_gloo_transport(member, "127.0.0.1", make_rpc_transport(member, server)));
-      });
 }
 
 // Two tasks on each host.
@@ -64,43 +47,42 @@ inline Communicators make_hierarchical_communicators(int size, int64_t generatio
       });
 }
 
-inline const Backend kBackends[] = {
-    {"InProcess", make_in_process_communicators, false},
-    {"InProcessChecked",
-     [](int size, int64_t generation) {
-       return checked_all(make_in_process_communicators(size, generation));
-     },
-     true},
-    {"Sockets", make_socket_communicators, false},
-    {"SocketsChecked",
-     [](int size, int64_t generation) {
-       return checked_all(make_socket_communicators(size, generation));
-     },
-     true},
-    {"SharedMemory", make_shared_memory_group, false},
-    {"SharedMemoryChecked",
-     [](int size, int64_t generation) {
-       return checked_all(make_shared_memory_group(size, generation));
-     },
-     true},
-    {"Rpc", make_rpc_communicators, false},
-    {"Gloo", make_gloo_communicators, false},
-    {"GlooChecked",
-     [](int size, int64_t generation) {
-       return checked_all(make_gloo_communicators(size, generation));
-     },
-     true},
-    {"Hierarchy", make_hierarchical_communicators, false},
-    {"HierarchyChecked",
-     [](int size, int64_t generation) {
-       return checked_all(make_hierarchical_communicators(size, generation));
-     },
-     true},
-    {"RpcChecked",
-     [](int size, int64_t generation) {
-       return checked_all(make_rpc_communicators(size, generation));
-     },
-     true},
-};
+// Those that connect processes without the help of another one.
+inline std::vector<Backend> process_backends() {
+  std::vector<Backend> backends{{"SharedMemory", [](int size, int64_t generation) {
+                                   return make_group(size, generation,
+                                                     make_shared_memory_communicator);
+                                 }}};
+  for (const Network& network : networks()) {
+    const auto make = [&network](const GroupMember& member, internal::ServerCore& server) {
+      return make_transport_communicator(member, network.connect(member, server));
+    };
+    backends.push_back({network.name, [make](int size, int64_t generation) {
+                          return make_server_group(size, generation, make);
+                        }});
+  }
+  return backends;
+}
+
+// Every backend.
+inline std::vector<Backend> unchecked_backends() {
+  std::vector<Backend> backends = process_backends();
+  backends.push_back({"InProcess", make_in_process_communicators});
+  backends.push_back({"Sockets", make_socket_communicators});
+  backends.push_back({"Hierarchy", make_hierarchical_communicators});
+  return backends;
+}
+
+// Every backend, as it is and in a CheckedCommunicator.
+inline std::vector<Backend> all_backends() {
+  std::vector<Backend> backends = unchecked_backends();
+  for (const Backend& backend : unchecked_backends()) {
+    const auto make = [backend](int size, int64_t generation) {
+      return checked_all(backend.make(size, generation));
+    };
+    backends.push_back({backend.name + "Checked", make, true});
+  }
+  return backends;
+}
 
 }  // namespace cohort::collective

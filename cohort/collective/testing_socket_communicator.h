@@ -1,5 +1,6 @@
-// For tests: tasks that are threads of one process but share only sockets, as processes do. In
-// every call all tasks send their bytes to task 0, which sends all of them to all tasks.
+// For tests: tasks that are threads of one process but share only unix sockets, as processes do. In
+// every call all tasks send their bytes to task 0, which sends all of them to all tasks. The
+// networks that connect processes are in network/networks.h.
 #pragma once
 
 #include <memory>

@@ -16,8 +16,8 @@
 
 namespace cohort::distribute {
 
-using MakeCommunicators =
-    std::vector<std::shared_ptr<collective::Communicator>> (*)(int tasks, int64_t generation);
+using MakeCommunicators = std::function<std::vector<std::shared_ptr<collective::Communicator>>(
+    int tasks, int64_t generation)>;
 
 struct TasksOptions {
   experimental::CommunicationOptions communication_options = {};

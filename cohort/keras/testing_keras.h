@@ -22,7 +22,7 @@ inline Tensor numbers(const std::vector<double>& values) {
 
 // The elements in row-major order.
 inline std::vector<double> elements(const Tensor& tensor) {
-  const Tensor flat = tensor.detach().to(at::kDouble).contiguous();
+  const Tensor flat = tensor.detach().cpu().to(at::kDouble).contiguous();
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 

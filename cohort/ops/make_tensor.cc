@@ -17,6 +17,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
+#include "cohort/core/structure/device.h"
 
 namespace cohort {
 
@@ -39,6 +40,15 @@ Tensor with_shape(const Tensor& value, const ConstantOptions& options) {
       str("constant: ", value.numel(), " numbers do not fill shape ", shape_str(*options.shape)));
 }
 
+at::TensorOptions options_of(DType dtype) {
+  return at::dtype(dtype).device(internal::device_of_new_tensors());
+}
+
+// A tensor of the host where new tensors belong.
+Tensor placed(const Tensor& made) {
+  return made.to(internal::device_of_new_tensors(), /*non_blocking=*/true);
+}
+
 void check_sizes(const char* operation, at::IntArrayRef shape) {
   for (const int64_t size : shape) {
     if (size >= 0) continue;
@@ -50,7 +60,7 @@ void check_sizes(const char* operation, at::IntArrayRef shape) {
 }  // namespace
 
 Tensor constant(const NumberLiteral& value, const ConstantOptions& options) {
-  return with_shape(value.tensor(options.dtype), options);
+  return with_shape(placed(value.tensor(options.dtype)), options);
 }
 
 Tensor constant(const Tensor& value, const ConstantOptions& options) {
@@ -91,12 +101,12 @@ StringTensor stack_rows(const std::vector<StringTensor>& rows) {
 
 Tensor zeros(at::IntArrayRef shape, DType dtype) {
   check_sizes("zeros", shape);
-  return libtorch_call("zeros", [&] { return at::zeros(shape, at::dtype(dtype)); });
+  return libtorch_call("zeros", [&] { return at::zeros(shape, options_of(dtype)); });
 }
 
 Tensor ones(at::IntArrayRef shape, DType dtype) {
   check_sizes("ones", shape);
-  return libtorch_call("ones", [&] { return at::ones(shape, at::dtype(dtype)); });
+  return libtorch_call("ones", [&] { return at::ones(shape, options_of(dtype)); });
 }
 
 Tensor zeros_like(const Tensor& input, std::optional<DType> dtype) {
@@ -114,12 +124,12 @@ Tensor ones_like(const Tensor& input, std::optional<DType> dtype) {
 Tensor fill(at::IntArrayRef shape, const NumberLiteral& value) {
   check_sizes("fill", shape);
   return libtorch_call("fill",
-                       [&] { return at::full(shape, value.number(), at::dtype(value.dtype())); });
+                       [&] { return at::full(shape, value.number(), options_of(value.dtype())); });
 }
 
 Tensor eye(int64_t rows, DType dtype) {
   check_sizes("eye", rows);
-  return libtorch_call("eye", [&] { return at::eye(rows, at::dtype(dtype)); });
+  return libtorch_call("eye", [&] { return at::eye(rows, options_of(dtype)); });
 }
 
 Tensor range(const NumberLiteral& limit, std::optional<DType> dtype) {
@@ -137,14 +147,14 @@ Tensor range(const NumberLiteral& start, const NumberLiteral& limit, const Numbe
   const DType common = NumberLiteral({start, limit, delta}).dtype();
   return libtorch_call("range", [&] {
     return at::arange(start.number(), limit.number(), delta.number(),
-                      at::dtype(dtype.value_or(common)));
+                      options_of(dtype.value_or(common)));
   });
 }
 
 Tensor linspace(double start, double stop, int64_t num, DType dtype) {
   if (num < 1) throw InvalidArgumentError(str("linspace: num ", num, " is below 1"));
   return libtorch_call("linspace",
-                       [&] { return at::linspace(start, stop, num, at::dtype(dtype)); });
+                       [&] { return at::linspace(start, stop, num, options_of(dtype)); });
 }
 
 Tensor one_hot(const Tensor& indices, int64_t depth, const OneHotOptions& options) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/ops/generator_streams.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random_fill.h"
@@ -66,7 +67,7 @@ Tensor drawn(internal::GeneratorStreams& streams,
              const Options& options) {
   Tensor result = new_tensor(shape, options.dtype);
   streams.draw([&](Philox& random) { fill(random, result, options); });
-  return result;
+  return result.to(internal::device_of_new_tensors(), /*non_blocking=*/true);
 }
 
 uint64_t operating_system_seed() {

@@ -7,7 +7,7 @@
 namespace cohort::optim {
 namespace {
 
-class Adadelta final : public UpdateRule {
+class Adadelta final : public internal::FormulaRule<Adadelta> {
  public:
   explicit Adadelta(const AdadeltaOptions& options) : options_(options) {}
 
@@ -27,19 +27,17 @@ class Adadelta final : public UpdateRule {
     return internal::plain_step(learning_rate, iteration);
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const T lr = internal::step_size<T>(scalars);
-      const T rho = static_cast<T>(options_.rho);
-      const T gain = static_cast<T>(1 - options_.rho);
-      const T epsilon = static_cast<T>(options_.epsilon);
-      internal::for_each_element<2, T>(slice, [=](T& param, T& grad, T& delta_var, T g) {
-        grad = rho * grad + gain * g * g;
-        const T delta = -std::sqrt(delta_var + epsilon) * g / std::sqrt(grad + epsilon);
-        delta_var = rho * delta_var + gain * delta * delta;
-        param += lr * delta;
-      });
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    const T lr = internal::step_size<T>(scalars);
+    const T rho = static_cast<T>(options_.rho);
+    const T gain = static_cast<T>(1 - options_.rho);
+    const T epsilon = static_cast<T>(options_.epsilon);
+    internal::for_each_element<2, T>(slice, [=](auto& param, auto& grad, auto& delta_var, auto g) {
+      grad = rho * grad + gain * g * g;
+      const auto delta = -internal::square_root(delta_var + epsilon) * g / internal::square_root(grad + epsilon);
+      delta_var = rho * delta_var + gain * delta * delta;
+      param += lr * delta;
     });
   }
 

@@ -7,7 +7,7 @@
 namespace cohort::optim {
 namespace {
 
-class Adagrad final : public UpdateRule {
+class Adagrad final : public internal::FormulaRule<Adagrad> {
  public:
   explicit Adagrad(const AdagradOptions& options) : options_(options) {}
 
@@ -26,15 +26,13 @@ class Adagrad final : public UpdateRule {
     return internal::plain_step(learning_rate, iteration);
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const T lr = internal::step_size<T>(scalars);
-      const T epsilon = static_cast<T>(options_.epsilon);
-      internal::for_each_element<1, T>(slice, [=](T& param, T& accumulator, T g) {
-        accumulator += g * g;
-        param -= lr * g / std::sqrt(accumulator + epsilon);
-      });
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    const T lr = internal::step_size<T>(scalars);
+    const T epsilon = static_cast<T>(options_.epsilon);
+    internal::for_each_element<1, T>(slice, [=](auto& param, auto& accumulator, auto g) {
+      accumulator += g * g;
+      param -= lr * g / internal::square_root(accumulator + epsilon);
     });
   }
 

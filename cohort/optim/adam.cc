@@ -16,7 +16,7 @@ T bias_corrected(const AdamOptions& options, double learning_rate, int64_t t) {
   return static_cast<T>(learning_rate) * std::sqrt(T(1) - beta_2_power) / (T(1) - beta_1_power);
 }
 
-class Adam final : public UpdateRule {
+class Adam final : public internal::FormulaRule<Adam> {
  public:
   explicit Adam(const AdamOptions& options) : options_(options) {}
 
@@ -42,35 +42,29 @@ class Adam final : public UpdateRule {
             .step_size_float64 = bias_corrected<double>(options_, learning_rate, iteration + 1)};
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      update_as<T>(internal::step_size<T>(scalars), slice);
-    });
-  }
-
- private:
-  template <class T>
-  void update_as(T alpha, const Slice& slice) const {
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    const T alpha = internal::step_size<T>(scalars);
     const T gain_1 = static_cast<T>(1 - options_.beta_1);
     const T gain_2 = static_cast<T>(1 - options_.beta_2);
     const T epsilon = static_cast<T>(options_.epsilon);
     if (!options_.amsgrad) {
-      internal::for_each_element<2, T>(slice, [=](T& param, T& m, T& v, T g) {
+      internal::for_each_element<2, T>(slice, [=](auto& param, auto& m, auto& v, auto g) {
         m += (g - m) * gain_1;
         v += (g * g - v) * gain_2;
-        param -= m * alpha / (std::sqrt(v) + epsilon);
+        param -= m * alpha / (internal::square_root(v) + epsilon);
       });
     } else {
-      internal::for_each_element<3, T>(slice, [=](T& param, T& m, T& v, T& v_hat, T g) {
+      internal::for_each_element<3, T>(slice, [=](auto& param, auto& m, auto& v, auto& v_hat, auto g) {
         m += (g - m) * gain_1;
         v += (g * g - v) * gain_2;
-        v_hat = v_hat >= v ? v_hat : v;
-        param -= m * alpha / (std::sqrt(v_hat) + epsilon);
+        v_hat = internal::larger(v_hat, v);
+        param -= m * alpha / (internal::square_root(v_hat) + epsilon);
       });
     }
   }
 
+ private:
   const AdamOptions options_;
 };
 

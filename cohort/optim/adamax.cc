@@ -7,7 +7,7 @@
 namespace cohort::optim {
 namespace {
 
-class Adamax final : public UpdateRule {
+class Adamax final : public internal::FormulaRule<Adamax> {
  public:
   explicit Adamax(const AdamaxOptions& options) : options_(options) {}
 
@@ -28,21 +28,18 @@ class Adamax final : public UpdateRule {
     return scalars;
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const T lr = internal::step_size<T>(scalars);
-      const T correction = internal::more<T>(scalars, 0);
-      const T gain = static_cast<T>(1 - options_.beta_1);
-      const T beta_2 = static_cast<T>(options_.beta_2);
-      const T epsilon = static_cast<T>(options_.epsilon);
-      internal::for_each_element<2, T>(slice, [=](T& param, T& m, T& u, T g) {
-        m += (g - m) * gain;
-        const T decayed = beta_2 * u;
-        const T size = std::abs(g);
-        u = decayed >= size ? decayed : size;
-        param -= lr * m / (correction * (u + epsilon));
-      });
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    const T lr = internal::step_size<T>(scalars);
+    const T correction = internal::more<T>(scalars, 0);
+    const T gain = static_cast<T>(1 - options_.beta_1);
+    const T beta_2 = static_cast<T>(options_.beta_2);
+    const T epsilon = static_cast<T>(options_.epsilon);
+    internal::for_each_element<2, T>(slice, [=](auto& param, auto& m, auto& u, auto g) {
+      m += (g - m) * gain;
+      const auto decayed = beta_2 * u;
+      u = internal::larger(decayed, internal::magnitude(g));
+      param -= lr * m / (correction * (u + epsilon));
     });
   }
 

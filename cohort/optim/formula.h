@@ -1,12 +1,15 @@
 // What the formulas of update rules share: the loop over a slice, and the numbers of a step.
 #pragma once
 
+#include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <string>
 
 #include "cohort/core/cpu/vector_clones.h"
 #include "cohort/optim/checks.h"
 #include "cohort/optim/rule_fields.h"
+#include "cohort/optim/tensor_lists.h"
 #include "cohort/optim/update_rule.h"
 
 namespace cohort::internal {
@@ -40,6 +43,81 @@ COHORT_VECTOR_CLONES void for_each_element(const optim::Slice& slice, const Form
     for (int64_t i = 0; i < size; ++i) formula(param[i], a[i], b[i], c[i], gradient[i]);
   }
 }
+
+// The same formula for tensors: called once, with a list of tensors for each of its numbers.
+template <int kNumSlots, class T, class Formula>
+void for_each_element(const optim::TensorSlice& slice, const Formula& formula) {
+  StoredTensors param(slice.params);
+  TensorList gradient{slice.gradients};
+  const auto slot = [&](size_t i) { return StoredTensors(slice.slots[i]); };
+  if constexpr (kNumSlots == 0) {
+    formula(param, gradient);
+  } else if constexpr (kNumSlots == 1) {
+    auto a = slot(0);
+    formula(param, a, gradient);
+  } else if constexpr (kNumSlots == 2) {
+    auto a = slot(0), b = slot(1);
+    formula(param, a, b, gradient);
+  } else {
+    auto a = slot(0), b = slot(1), c = slot(2);
+    formula(param, a, b, c, gradient);
+  }
+}
+
+// What formulas write instead of the functions of <cmath> and of conditions, which lists of tensors
+// have as well (tensor_lists.h).
+template <std::floating_point T>
+T inverse(T value) {
+  return T(1) / value;
+}
+template <std::floating_point T>
+T square_root(T value) {
+  return std::sqrt(value);
+}
+template <std::floating_point T>
+T magnitude(T value) {
+  return std::abs(value);
+}
+template <std::floating_point T>
+T power_of(T value, T exponent) {
+  return std::pow(value, exponent);
+}
+template <std::floating_point T>
+T sign_of(T value) {
+  const T sign = static_cast<T>(value > 0) - static_cast<T>(value < 0);
+  return value == value ? sign : value;
+}
+template <std::floating_point T>
+T larger(T a, T b) {
+  return a >= b ? a : b;
+}
+template <std::floating_point T>
+T clipped(T value, T most) {
+  const T below = value < -most ? -most : value;
+  return below > most ? most : below;
+}
+
+// A rule with one formula for slices of the host and of devices: Derived::apply<T>(scalars, slice)
+// calls for_each_element. The formula takes its numbers as auto&, the gradient as auto.
+template <class Derived>
+class FormulaRule : public optim::UpdateRule {
+ public:
+  void update(const optim::StepScalars& scalars, const optim::Slice& slice) const final {
+    update_any(scalars, slice);
+  }
+  void update_tensors(const optim::StepScalars& scalars,
+                      const optim::TensorSlice& slice) const final {
+    update_any(scalars, slice);
+  }
+
+ private:
+  template <class Slice>
+  void update_any(const optim::StepScalars& scalars, const Slice& slice) const {
+    dispatch_floating(name(), slice.dtype, [&](auto zero) {
+      static_cast<const Derived&>(*this).template apply<decltype(zero)>(scalars, slice);
+    });
+  }
+};
 
 template <class T>
 T step_size(const optim::StepScalars& scalars) {

@@ -7,7 +7,7 @@
 namespace cohort::optim {
 namespace {
 
-class Ftrl final : public UpdateRule {
+class Ftrl final : public internal::FormulaRule<Ftrl> {
  public:
   explicit Ftrl(const FtrlOptions& options) : options_(options) {}
 
@@ -32,35 +32,32 @@ class Ftrl final : public UpdateRule {
     return internal::plain_step(learning_rate, iteration);
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      if (options_.learning_rate_power == -0.5) {
-        update_as<T>(scalars, slice, [](T x) { return std::sqrt(x); });
-      } else {
-        const T power = static_cast<T>(-options_.learning_rate_power);
-        update_as<T>(scalars, slice, [power](T x) { return std::pow(x, power); });
-      }
-    });
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    if (options_.learning_rate_power == -0.5) {
+      apply_with<T>(scalars, slice, [](const auto& x) { return internal::square_root(x); });
+    } else {
+      const T power = static_cast<T>(-options_.learning_rate_power);
+      apply_with<T>(scalars, slice,
+                    [power](const auto& x) { return internal::power_of(x, power); });
+    }
   }
 
  private:
-  template <class T, class Power>
-  void update_as(const StepScalars& scalars, const Slice& slice, const Power& power) const {
+  template <class T, class Elements, class Power>
+  void apply_with(const StepScalars& scalars, const Elements& slice, const Power& power) const {
     const T lr = internal::step_size<T>(scalars);
     const T l1 = static_cast<T>(options_.l1_regularization_strength);
     const T twice_shrinkage = static_cast<T>(2 * options_.l2_shrinkage_regularization_strength);
     const T beta = static_cast<T>(options_.beta);
     const T l2 = static_cast<T>(options_.l2_regularization_strength) + beta / (T(2) * lr);
-    internal::for_each_element<2, T>(slice, [=](T& param, T& accumulator, T& linear, T g) {
-      const T shrunk = g + twice_shrinkage * param;
-      const T grown = accumulator + g * g;
-      const T grown_power = power(grown);
+    internal::for_each_element<2, T>(slice, [=](auto& param, auto& accumulator, auto& linear, auto g) {
+      const auto shrunk = g + twice_shrinkage * param;
+      const auto grown = accumulator + g * g;
+      const auto grown_power = power(grown);
       linear += shrunk - (grown_power - power(accumulator)) / lr * param;
-      const T quadratic = grown_power / lr + T(2) * l2;
-      const T below = linear < -l1 ? -l1 : linear;
-      const T clipped = below > l1 ? l1 : below;
-      param = (clipped - linear) / quadratic;
+      const auto quadratic = grown_power / lr + T(2) * l2;
+      param = (internal::clipped(linear, l1) - linear) / quadratic;
       accumulator = grown;
     });
   }

@@ -5,7 +5,7 @@
 namespace cohort::optim {
 namespace {
 
-class Lion final : public UpdateRule {
+class Lion final : public internal::FormulaRule<Lion> {
  public:
   explicit Lion(const LionOptions& options) : options_(options) {}
 
@@ -22,18 +22,14 @@ class Lion final : public UpdateRule {
     return internal::plain_step(learning_rate, iteration);
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const T lr = internal::step_size<T>(scalars);
-      const T beta_1 = static_cast<T>(options_.beta_1);
-      const T beta_2 = static_cast<T>(options_.beta_2);
-      internal::for_each_element<1, T>(slice, [=](T& param, T& m, T g) {
-        const T direction = m * beta_1 + g * (T(1) - beta_1);
-        const T sign = static_cast<T>(direction > 0) - static_cast<T>(direction < 0);
-        param -= lr * (direction == direction ? sign : direction);
-        m = m * beta_2 + g * (T(1) - beta_2);
-      });
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    const T lr = internal::step_size<T>(scalars);
+    const T beta_1 = static_cast<T>(options_.beta_1);
+    const T beta_2 = static_cast<T>(options_.beta_2);
+    internal::for_each_element<1, T>(slice, [=](auto& param, auto& m, auto g) {
+      param -= lr * internal::sign_of(m * beta_1 + g * (T(1) - beta_1));
+      m = m * beta_2 + g * (T(1) - beta_2);
     });
   }
 

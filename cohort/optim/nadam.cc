@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kDecay = 0.96;
 
-class Nadam final : public UpdateRule {
+class Nadam final : public internal::FormulaRule<Nadam> {
  public:
   explicit Nadam(const NadamOptions& options) : options_(options) {}
 
@@ -34,22 +34,20 @@ class Nadam final : public UpdateRule {
     return scalars;
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const T lr = internal::step_size<T>(scalars);
-      const T of_m = internal::more<T>(scalars, 0);
-      const T of_g = internal::more<T>(scalars, 1);
-      const T correction = internal::more<T>(scalars, 2);
-      const T gain_1 = static_cast<T>(1 - options_.beta_1);
-      const T gain_2 = static_cast<T>(1 - options_.beta_2);
-      const T epsilon = static_cast<T>(options_.epsilon);
-      internal::for_each_element<2, T>(slice, [=](T& param, T& m, T& v, T g) {
-        m += (g - m) * gain_1;
-        v += (g * g - v) * gain_2;
-        const T m_hat = of_m * m + of_g * g;
-        param -= m_hat * lr / (std::sqrt(v / correction) + epsilon);
-      });
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    const T lr = internal::step_size<T>(scalars);
+    const T of_m = internal::more<T>(scalars, 0);
+    const T of_g = internal::more<T>(scalars, 1);
+    const T correction = internal::more<T>(scalars, 2);
+    const T gain_1 = static_cast<T>(1 - options_.beta_1);
+    const T gain_2 = static_cast<T>(1 - options_.beta_2);
+    const T epsilon = static_cast<T>(options_.epsilon);
+    internal::for_each_element<2, T>(slice, [=](auto& param, auto& m, auto& v, auto g) {
+      m += (g - m) * gain_1;
+      v += (g * g - v) * gain_2;
+      const auto m_hat = of_m * m + of_g * g;
+      param -= m_hat * lr / (internal::square_root(v / correction) + epsilon);
     });
   }
 

@@ -16,15 +16,17 @@ struct Formula {
   T momentum;
   T epsilon;
 
-  void decay(T& average, T value) const { average = rho * average + gain * value; }
-  T increment(T g, T variance) const { return lr * g * (T(1) / std::sqrt(variance + epsilon)); }
-  void push(T& param, T& velocity, T step) const {
+  void decay(auto& average, const auto& value) const { average = rho * average + gain * value; }
+  auto increment(const auto& g, const auto& variance) const {
+    return lr * g * internal::inverse(internal::square_root(variance + epsilon));
+  }
+  void push(auto& param, auto& velocity, const auto& step) const {
     velocity = momentum * velocity + step;
     param -= velocity;
   }
 };
 
-class Rmsprop final : public UpdateRule {
+class Rmsprop final : public internal::FormulaRule<Rmsprop> {
  public:
   explicit Rmsprop(const RmspropOptions& options) : options_(options) {}
 
@@ -48,50 +50,48 @@ class Rmsprop final : public UpdateRule {
     return internal::plain_step(learning_rate, iteration);
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const Formula<T> formula = {.lr = internal::step_size<T>(scalars),
-                                  .rho = static_cast<T>(options_.rho),
-                                  .gain = static_cast<T>(1 - options_.rho),
-                                  .momentum = static_cast<T>(options_.momentum),
-                                  .epsilon = static_cast<T>(options_.epsilon)};
-      if (options_.centered) {
-        update_centered(formula, slice);
-      } else {
-        update_plain(formula, slice);
-      }
-    });
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    const Formula<T> formula = {.lr = internal::step_size<T>(scalars),
+                                .rho = static_cast<T>(options_.rho),
+                                .gain = static_cast<T>(1 - options_.rho),
+                                .momentum = static_cast<T>(options_.momentum),
+                                .epsilon = static_cast<T>(options_.epsilon)};
+    if (options_.centered) {
+      update_centered(formula, slice);
+    } else {
+      update_plain(formula, slice);
+    }
   }
 
  private:
   bool has_momentum() const { return options_.momentum > 0; }
 
-  template <class T>
-  void update_plain(const Formula<T> f, const Slice& slice) const {
+  template <class T, class Elements>
+  void update_plain(const Formula<T> f, const Elements& slice) const {
     if (!has_momentum()) {
-      internal::for_each_element<1, T>(slice, [=](T& param, T& square, T g) {
+      internal::for_each_element<1, T>(slice, [=](auto& param, auto& square, auto g) {
         f.decay(square, g * g);
         param -= f.increment(g, square);
       });
     } else {
-      internal::for_each_element<2, T>(slice, [=](T& param, T& square, T& velocity, T g) {
+      internal::for_each_element<2, T>(slice, [=](auto& param, auto& square, auto& velocity, auto g) {
         f.decay(square, g * g);
         f.push(param, velocity, f.increment(g, square));
       });
     }
   }
 
-  template <class T>
-  void update_centered(const Formula<T> f, const Slice& slice) const {
+  template <class T, class Elements>
+  void update_centered(const Formula<T> f, const Elements& slice) const {
     if (!has_momentum()) {
-      internal::for_each_element<2, T>(slice, [=](T& param, T& square, T& mean, T g) {
+      internal::for_each_element<2, T>(slice, [=](auto& param, auto& square, auto& mean, auto g) {
         f.decay(square, g * g);
         f.decay(mean, g);
         param -= f.increment(g, square - mean * mean);
       });
     } else {
-      internal::for_each_element<3, T>(slice, [=](T& param, T& square, T& velocity, T& mean, T g) {
+      internal::for_each_element<3, T>(slice, [=](auto& param, auto& square, auto& velocity, auto& mean, auto g) {
         f.decay(square, g * g);
         f.decay(mean, g);
         f.push(param, velocity, f.increment(g, square - mean * mean));

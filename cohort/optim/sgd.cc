@@ -5,7 +5,7 @@
 namespace cohort::optim {
 namespace {
 
-class Sgd final : public UpdateRule {
+class Sgd final : public internal::FormulaRule<Sgd> {
  public:
   explicit Sgd(const SgdOptions& options) : options_(options) {}
 
@@ -25,33 +25,27 @@ class Sgd final : public UpdateRule {
     return internal::plain_step(learning_rate, iteration);
   }
 
-  void update(const StepScalars& scalars, const Slice& slice) const override {
-    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      update_as<T>(internal::step_size<T>(scalars), slice);
-    });
-  }
-
- private:
-  bool has_momentum() const { return options_.momentum > 0; }
-
-  template <class T>
-  void update_as(T lr, const Slice& slice) const {
+  template <class T, class Elements>
+  void apply(const StepScalars& scalars, const Elements& slice) const {
+    const T lr = internal::step_size<T>(scalars);
     const T momentum = static_cast<T>(options_.momentum);
     if (!has_momentum()) {
-      internal::for_each_element<0, T>(slice, [=](T& param, T g) { param -= g * lr; });
+      internal::for_each_element<0, T>(slice, [=](auto& param, auto g) { param -= g * lr; });
     } else if (!options_.nesterov) {
-      internal::for_each_element<1, T>(slice, [=](T& param, T& m, T g) {
+      internal::for_each_element<1, T>(slice, [=](auto& param, auto& m, auto g) {
         m = m * momentum - g * lr;
         param += m;
       });
     } else {
-      internal::for_each_element<1, T>(slice, [=](T& param, T& m, T g) {
+      internal::for_each_element<1, T>(slice, [=](auto& param, auto& m, auto g) {
         m = m * momentum - g * lr;
         param += m * momentum - g * lr;
       });
     }
   }
+
+ private:
+  bool has_momentum() const { return options_.momentum > 0; }
 
   const SgdOptions options_;
 };

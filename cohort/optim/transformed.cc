@@ -58,6 +58,21 @@ class Transformed final : public UpdateRule {
                                 [&](auto zero) { update_as<decltype(zero)>(scalars, slice); });
   }
 
+  void update_tensors(const StepScalars& scalars, const TensorSlice& slice) const override {
+    internal::StoredTensors param(slice.params);
+    TensorSlice own = slice;
+    if (has_average()) own.slots.pop_back();
+    if (options_.clipvalue > 0) {
+      own.gradients = internal::clipped({slice.gradients}, options_.clipvalue).tensors;
+    }
+    if (options_.weight_decay) param -= param * *options_.weight_decay * scalars.learning_rate;
+    rule_->update_tensors(scalars, own);
+    if (!has_average()) return;
+    internal::StoredTensors averages(slice.slots[num_own_]);
+    averages = averages * *options_.ema_momentum + param * (1 - *options_.ema_momentum);
+    if (scalars.last_of_period) param = averages;
+  }
+
  private:
   bool has_average() const { return options_.ema_momentum.has_value(); }
 

@@ -86,6 +86,15 @@ struct Slice {
   DType dtype = float32;
 };
 
+// Whole variables on one device that is not the host, with their slots and gradients: of one dtype
+// (float32 or float64) and equal shapes. Nothing shares memory.
+struct TensorSlice {
+  std::vector<Tensor> params;              // read and written
+  std::vector<std::vector<Tensor>> slots;  // [slot][variable], in the order of UpdateRule::slots()
+  std::vector<Tensor> gradients;
+  DType dtype = float32;
+};
+
 // Rows of a variable with a gradient for some of them.
 struct SparseSlice {
   void* param = nullptr;         // [num_rows, row_size]
@@ -123,6 +132,9 @@ class COHORT_API UpdateRule {
   // One step on one slice. Allocates nothing.
   // Errors: InvalidArgument (a dtype other than float32 and float64).
   virtual void update(const StepScalars& scalars, const Slice& slice) const = 0;
+  // The same on a device: a few kernels for all variables together, and no wait for them. Its
+  // kernels round as the host does, so that the bits are the host's.
+  virtual void update_tensors(const StepScalars& scalars, const TensorSlice& slice) const = 0;
 
   // Whether a zero gradient leaves an element and its slots as they are. If so, update_rows touches
   // only the given rows; else it touches all, as Keras does with tf.IndexedSlices (moments decay).

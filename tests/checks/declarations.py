@@ -160,7 +160,7 @@ def function(head):
 
 def type_name(head):
     """(kind, name) of the class, struct or enum that a head with a body declares, or None."""
-    match = re.match(r"(class|struct|enum class|enum) (?:COHORT_API )?(?:\[\[\w+\]\] )?(\w+)\b(?! ?<|::)",
+    match = re.match(r"(class|struct|enum class|enum) (?:COHORT_API |\[\[\w+\]\] )*(\w+)\b(?! ?<|::)",
                      _without_templates(head))
     return match.groups() if match else None
 

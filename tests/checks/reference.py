@@ -155,6 +155,8 @@ def structs(text):
             if kind == "struct" and name.endswith(("Options", "Functions")) and declaration.body:
                 fields, comment = [], None
                 for member in declarations.scan(declaration.body):
+                    if declarations.function(member.head):
+                        continue
                     field = FIELD.match(f"  {member.head};")
                     if field and "operator" not in member.head:
                         name_of, default, braced = field.groups()[1:4]
@@ -188,7 +190,7 @@ def constructors(name, body):
 
 def classes(text):
     """(name, the comment above it, its constructors) of each public class that programs make."""
-    pattern = r"((?:^// [^\n]*\n)*)(?:^template [^\n]*\n)?^class (?:COHORT_API )?(\w+)[^;{<]*\{\n public:\n(.*?)^\};"
+    pattern = r"((?:^// [^\n]*\n)*)(?:^template [^\n]*\n)?^class (?:COHORT_API |\[\[\w+\]\] )*(\w+)[^;{<]*\{\n public:\n(.*?)^\};"
     for comment, name, body in re.findall(pattern, text, re.MULTILINE | re.DOTALL):
         made = list(constructors(name, body))
         if made:

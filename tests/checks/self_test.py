@@ -245,6 +245,12 @@ class PlantedOffences(unittest.TestCase):
         self.assertEqual(declarations.type_name(members[1].head), ("struct", "A"))
         self.assertEqual([(field.head, field.note) for field in declarations.scan(members[1].body)],
                          [("int64_t a = 1'000", "many"), ("std::function<int(int)> g = {}", "")])
+        self.assertEqual(declarations.type_name("class [[nodiscard]] COHORT_API B"), ("class", "B"))
+
+    def test_functions_of_options_are_no_fields_in_the_reference(self):
+        text = ("namespace cohort {\nstruct COHORT_API AOptions {\n  int a = 1;\n  // Checks.\n"
+                "  void check() const;\n};\n}  // namespace cohort\n")
+        self.assertEqual(list(reference.structs(text)), [("AOptions", [("a", "1", "")])])
 
     def test_comments_and_similar_names_are_no_offence(self):
         self.write("cohort/core/a.cc",

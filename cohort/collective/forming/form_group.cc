@@ -10,14 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/cluster/address.h"
 #include "cohort/cluster/rpc/error_detail.h"
-#include "cohort/cluster/server_core.h"
 #include "cohort/collective/forming/hierarchical_communicator.h"
 #include "cohort/collective/forming/limited_communicator.h"
-#include "cohort/collective/network/gloo_transport.h"
 #include "cohort/collective/network/group_exchange.h"
-#include "cohort/collective/network/rpc_transport.h"
+#include "cohort/collective/network/networks.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/collective/shared_memory/layout.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
@@ -36,13 +33,6 @@ namespace {
 using distribute::experimental::CommunicationImplementation;
 using distribute::experimental::CommunicationOptions;
 using internal::str;
-
-// The network between hosts.
-enum class Network { kCalls, kGloo };
-
-Network network_of(const CommunicationOptions& options) {
-  return options.trusted_network && gloo_is_built() ? Network::kGloo : Network::kCalls;
-}
 
 bool is_declared_trusted() {
   const char* const value = std::getenv("COHORT_TRUSTED_NETWORK");
@@ -145,15 +135,9 @@ void check_nobody_has_failed(const GroupMember& member) {
 
 // And says in the log what it is, and why.
 std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks& hosts,
-                                      Network network, internal::ServerCore& server) {
-  const char* const by = network == Network::kGloo ? "Gloo, unencrypted" : "the servers' calls";
+                                      const Network& network, internal::ServerCore& server) {
   const auto over_network = [&](const GroupMember& part) {
-    auto transport = make_rpc_transport(part, server);
-    if (network == Network::kGloo) {
-      const std::string host = internal::parse_address(server.advertised_address()).host;
-      transport = make_gloo_transport(part, host, std::move(transport));
-    }
-    return make_transport_communicator(part, std::move(transport));
+    return make_transport_communicator(part, network.connect(part, server));
   };
   const auto say = [&](const auto&... text) {
     // Rank 0 logs it for all. The lines of the other tasks only help to look for a fault.
@@ -165,12 +149,12 @@ std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks
   for (const std::vector<int>& ranks : hosts)
     most_on_a_host = std::max(most_on_a_host, ranks.size());
   if (most_on_a_host == 1) {
-    say("each on a host of its own; values travel over ", by);
+    say("each on a host of its own; values travel over ", network.description);
     return over_network(member);
   }
   if (most_on_a_host > size_t{shared_memory::kMostTasks}) {
-    say(most_on_a_host, " of them on one host; values travel over ", by, ", as shared memory ",
-        "serves up to ", shared_memory::kMostTasks, " tasks");
+    say(most_on_a_host, " of them on one host; values travel over ", network.description,
+        ", as shared memory serves up to ", shared_memory::kMostTasks, " tasks");
     return over_network(member);
   }
   if (hosts.size() == 1) {
@@ -178,7 +162,7 @@ std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks
     return make_shared_memory_communicator(member);
   }
   say("on ", hosts.size(), " hosts; values are exchanged in shared memory within a host and over ",
-      by, " between hosts");
+      network.description, " between hosts");
   return make_hierarchical_communicator(member, hosts, make_shared_memory_communicator,
                                         over_network);
 }
@@ -205,7 +189,7 @@ FormedGroup form_group_at(const std::string& host, const GroupMember& member,
                             .cores = internal::encode_cores(internal::own_cores()),
                             .quota_group = quota ? quota->group : ""});
     check_same(watched, tasks);
-    FormedGroup formed{connect(watched, hosts_of(tasks), network_of(options), server),
+    FormedGroup formed{connect(watched, hosts_of(tasks), network_for(options), server),
                        cores_of(member.rank, tasks, quota)};
     if (options.timeout.count() > 0) {
       formed.communicator =

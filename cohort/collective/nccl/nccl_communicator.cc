@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
@@ -187,15 +188,15 @@ class NcclWork final : public Work {
   }
 
   void wait(Deadline deadline) override {
+    internal::Backoff looks(kLook);
     for (const auto& event : events_) {
       while (!event->has_passed()) {
         communicators_->are_ready();
-        if (std::chrono::steady_clock::now() >= deadline) {
+        if (!looks.sleep(deadline)) {
           communicators_->abort();
           throw DeadlineExceededError(call_ +
                                       " did not end in time: NCCL does not say for whom it waits");
         }
-        std::this_thread::sleep_for(kLook);
       }
     }
   }
@@ -343,12 +344,11 @@ class NcclCommunicator final : public Communicator {
 
   // Waits until the calls are in the streams: NCCL connects at the first call.
   void wait_until_ready(Deadline deadline) {
+    internal::Backoff looks(kLook);
     while (!communicators_->are_ready()) {
-      if (std::chrono::steady_clock::now() >= deadline) {
-        communicators_->abort();
-        throw DeadlineExceededError("NCCL did not connect the GPUs of the group in time");
-      }
-      std::this_thread::sleep_for(kLook);
+      if (looks.sleep(deadline)) continue;
+      communicators_->abort();
+      throw DeadlineExceededError("NCCL did not connect the GPUs of the group in time");
     }
   }
 

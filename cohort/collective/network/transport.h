@@ -28,6 +28,8 @@ class Transport {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
+  // Waits a moment rather than drop what was sent: the call to which it belongs has returned here,
+  // but other tasks may still need it.
   virtual ~Transport() = default;
 
   // Memory that is sent without a copy. Freed with the transport.
@@ -37,11 +39,13 @@ class Transport {
   // task is known to have them.
   virtual void send(int to, const void* data, size_t bytes) = 0;
   // Says what `from` sends next, after all that was expected before, and where it goes: to `into`,
-  // or, where that is null, to memory of the transport.
+  // or, where that is null, to memory of the transport. It may arrive before it is expected.
   virtual void expect(int from, void* into, size_t bytes) = 0;
   // Waits for the first of what is expected from `from`. Returns where it is (memory of the
   // transport is valid until the next receive from this task, or finish), or null if it has not
-  // come by `deadline`. Errors: also FailedPrecondition (a message of another size).
+  // come by `deadline`. Whatever else can be sent or received goes on meanwhile: the other task may
+  // wait for this one. Warns of a long wait, where it can (slow_wait.h).
+  // Errors: also FailedPrecondition (a message of another size).
   virtual const void* receive(int from, Deadline deadline) = 0;
   // Whether the first of what is expected from `from` has not come yet, as far as is known.
   virtual bool is_late(int from) = 0;

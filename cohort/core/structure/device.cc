@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <ostream>
@@ -19,11 +20,21 @@ using internal::quoted;
 using internal::str;
 using internal::upper;
 
+// Guarded by gpus_mutex.
+std::optional<internal::Gpus> gpus_of_test;
+std::mutex gpus_mutex;
+std::atomic<bool> are_gpus_simulated = false;
+
+internal::Gpus gpus() {
+  std::lock_guard lock(gpus_mutex);
+  if (gpus_of_test) return *gpus_of_test;
+  return {.type = c10::kCUDA, .count = at::hasCUDA() ? static_cast<int>(at::getNumGPUs()) : 0};
+}
+
 // libtorch knows the machine's CPU as one device, whatever the number of cores and sockets.
 int num_physical(std::string_view type) {
   if (type == "CPU") return 1;
-  if (type == "GPU" && at::hasCUDA()) return static_cast<int>(at::getNumGPUs());
-  return 0;
+  return type == "GPU" ? gpus().count : 0;
 }
 
 // In the order in which devices are listed.
@@ -200,11 +211,31 @@ c10::Device torch_device(std::string_view name) {
                                    existing_devices(), "; ", advice_for(*spec.type)));
   }
   if (*spec.type == "CPU") return c10::Device(c10::kCPU);
-  return c10::Device(c10::kCUDA,
+  return c10::Device(gpus().type,
                      static_cast<c10::DeviceIndex>(context().physical_of("GPU", *spec.index)));
 }
 
+bool has_gpus() {
+  static const bool has_cuda = at::hasCUDA() && at::getNumGPUs() > 0;
+  return has_cuda || are_gpus_simulated.load(std::memory_order_relaxed);
+}
+
+thread_local c10::Device current_device = c10::kCPU;
+
+c10::Device device_of_new_tensors() { return current_device; }
+
+ScopedDeviceOfNewTensors::ScopedDeviceOfNewTensors(c10::Device device)
+    : previous_(std::exchange(current_device, device)) {}
+
+ScopedDeviceOfNewTensors::~ScopedDeviceOfNewTensors() { current_device = previous_; }
+
 void reset_devices_for_testing() { context().reset(); }
+
+void set_gpus_for_testing(std::optional<Gpus> instead) {
+  std::lock_guard lock(gpus_mutex);
+  gpus_of_test = instead;
+  are_gpus_simulated = instead.has_value();
+}
 
 }  // namespace internal
 

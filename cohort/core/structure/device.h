@@ -73,8 +73,32 @@ namespace internal {
 // libtorch's device behind a logical one. Errors: InvalidArgument (no such logical device; names
 // those that exist), Unimplemented (another task's device).
 c10::Device torch_device(std::string_view name);
+// Whether libtorch has any device but the host.
+bool has_gpus();
+// The device of new tensors that the calling code makes: that of the replica whose step it runs,
+// else the host.
+c10::Device device_of_new_tensors();
+class ScopedDeviceOfNewTensors {
+ public:
+  explicit ScopedDeviceOfNewTensors(c10::Device device);
+  ~ScopedDeviceOfNewTensors();
+  ScopedDeviceOfNewTensors(const ScopedDeviceOfNewTensors&) = delete;
+  ScopedDeviceOfNewTensors& operator=(const ScopedDeviceOfNewTensors&) = delete;
+
+ private:
+  const c10::Device previous_;
+};
+
 // Logical devices back to the state at start-up. For tests.
 void reset_devices_for_testing();
+
+// The devices of libtorch that "GPU:i" means.
+struct Gpus {
+  c10::DeviceType type;
+  int count;
+};
+// Takes these for CUDA's, or CUDA's again. For tests.
+void set_gpus_for_testing(std::optional<Gpus> instead);
 }  // namespace internal
 
 }  // namespace cohort

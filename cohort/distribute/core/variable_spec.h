@@ -54,6 +54,9 @@ struct VariableSpec {
   std::vector<int64_t> shape = {};
   DType dtype = float32;
   VariableOptions options = {};
+  // In the host's memory, whatever the devices of the replicas: for counters, which the host reads
+  // in every step.
+  bool in_host_memory = false;
 };
 
 // The part of a variable that is to be made: the box of size `shape` that begins at `offset`. Both

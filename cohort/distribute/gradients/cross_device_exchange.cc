@@ -1,12 +1,13 @@
 #include "cohort/distribute/gradients/cross_device_exchange.h"
 
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/gradients/gradient_contribution.h"
+#include "cohort/distribute/variables/local_variable.h"
 
 namespace cohort::internal {
 
@@ -45,10 +46,10 @@ void CrossDeviceExchange::reduce() {
       all_sparse &= of_replica[i].defined() && of_replica[i].layout() != at::kStrided;
     }
     if (!any) continue;
-    for (const auto& of_replica : gradients_) {
-      const distribute::Variable& variable = targets()[i].variable;
-      Tensor value = of_replica[i];
-      if (!value.defined()) value = at::zeros(variable.shape(), at::dtype(variable.dtype()));
+    const LocalVariable& variable = targets()[i].variable.impl().local();
+    for (size_t r = 0; r < gradients_.size(); ++r) {
+      Tensor value = gradients_[r][i];
+      if (!value.defined()) value = at::zeros_like(variable.component(std::min(r, variable.num_components() - 1)));
       values.push_back(all_sparse || value.layout() == at::kStrided ? value : value.to_dense());
     }
     const PerReplica<Tensor> value(std::move(values));

@@ -13,7 +13,8 @@ bool on_host(const LocalVariable& variable) {
                      [&](size_t i) { return variable.component(i).is_cpu(); });
 }
 
-Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, int replica) {
+Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, int replica,
+                       bool for_other_tasks) {
   const VariableImpl& variable = of.impl();
   if (!gradient.defined()) return gradient;
   if (gradient.sizes() != variable.shape() || gradient.scalar_type() != variable.dtype()) {
@@ -26,6 +27,9 @@ Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, i
                                has_contiguous_elements(gradient) && !gradient.requires_grad();
   if (usable_as_it_is) return gradient;
   const Tensor detached = gradient.detach();
+  if (!for_other_tasks && !on_host(variable.local())) {
+    return detached.layout() == at::kStrided ? detached.contiguous() : detached;
+  }
   if (detached.layout() == at::kStrided) return contiguous_elements(detached.to(at::kCPU));
   if (on_host(variable.local()) && SparseRows::are_in(detached, kUpdateBlock)) return detached;
   return detached.coalesce().to_dense().to(at::kCPU);
@@ -35,7 +39,7 @@ Contribution::Contribution(const GradientExchange& through, int of_replica,
                            std::span<Tensor> brought, std::span<SparseRows> rows)
     : exchange(&through), replica(of_replica), gradients(brought), sparse(rows) {
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].defined() && gradients[i].layout() != at::kStrided) {
+    if (gradients[i].defined() && gradients[i].layout() != at::kStrided && gradients[i].is_cpu()) {
       rows[i].assign(gradients[i]);
     }
   }

@@ -17,9 +17,11 @@ inline constexpr int64_t kUpdateBlock = 2048;
 // Whether all components are in the host's memory.
 bool on_host(const LocalVariable& variable);
 
-// Returns `gradient` detached, on the host, and either contiguous or as sparse rows.
+// Returns `gradient` detached and either contiguous or sparse. For a variable on the host, and
+// where the replicas of other tasks need it, it is on the host, and sparse only as rows.
 // Errors: InvalidArgument (shape or dtype, naming variable and replica).
-Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& variable, int replica);
+Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& variable, int replica,
+                       bool for_other_tasks = false);
 
 struct Contribution {
   Contribution(const GradientExchange& through, int of_replica)
@@ -32,7 +34,7 @@ struct Contribution {
   int replica;
   // Usable gradients (see above), one per target; undefined if there is none.
   std::span<Tensor> gradients;
-  // The rows of the sparse gradients, at the same indices; of others without meaning.
+  // The rows of the host's sparse gradients, at the same indices; of others without meaning.
   std::span<const SparseRows> sparse;
 };
 

@@ -1,6 +1,7 @@
 #include "cohort/distribute/gradients/mirrored_exchange.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,7 @@
 #include "cohort/core/cpu/intra_op_parallel.h"
 #include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/core/profiler/phase.h"
-#include "cohort/distribute/gradients/slice_pass.h"
+#include "cohort/distribute/gradients/device_pass.h"
 #include "cohort/distribute/variables/local_variable.h"
 
 namespace cohort::internal {
@@ -46,7 +47,6 @@ struct Walker {
     own.end += members_part.begin;
     return own;
   }
-  bool is_first() const { return rank == 0 && thread == 0; }
 };
 
 // Calls visit(i, elements of target i) for the walker's part of all elements of all targets.
@@ -120,11 +120,18 @@ MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective
       gradients_(this->targets().size(), local_replicas_),
       arrival_(local_replicas_, Arrival::kAtOnce),
       rows_(local_replicas_, std::vector<SparseRows>(this->targets().size())) {
-  for (const UpdateTarget& target : this->targets()) target.variable.impl().local().check_task();
+  for (const UpdateTarget& target : this->targets()) {
+    target.variable.impl().local().check_task();
+    (on_host(target.variable.impl().local()) ? any_on_host_ : any_on_device_) = true;
+  }
   if (group.spans_tasks()) {
     between_ = std::make_unique<TaskSums>(variables_of(this->targets()), gradients_, group,
                                           bytes_per_pack);
   }
+}
+
+bool MirroredExchange::is_on_host(size_t i) const {
+  return on_host(targets()[i].variable.impl().local());
 }
 
 void MirroredExchange::begin(Replica& replica, Arrival arrival) {
@@ -143,7 +150,8 @@ void MirroredExchange::bring(Replica& replica, size_t target, const Tensor& grad
   if (!gradient.defined()) return;
   gradients_.bring(
       local_id(replica), target,
-      usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group()));
+      usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group(),
+                      /*for_other_tasks=*/between_ != nullptr));
   if (between_ != nullptr && arrival_[local_id(replica)] == Arrival::kOneByOne) {
     between_->arrived(target);
   }
@@ -205,6 +213,8 @@ void MirroredExchange::update_slices(const Replica& replica, const GradientSourc
                                      const UpdateStep& step, const optim::StepScalars& scalars,
                                      int64_t elements) {
   const ScopedPhase phase(profiler::Phase::kUpdate);
+  if (any_on_device_) DevicePass(targets(), sources).update(local_id(replica), step.rule, scalars);
+  if (!any_on_host_) return;
   const int threads = threads_for(elements, local_replicas_);
   intra_op_parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
     for (int64_t thread = first; thread < last; ++thread) {
@@ -215,11 +225,7 @@ void MirroredExchange::update_slices(const Replica& replica, const GradientSourc
                           .thread = static_cast<int>(thread),
                           .threads = threads};
       walk(targets(), walker, [&](size_t i, SliceRange range) {
-        if (!on_host(targets()[i].variable.impl().local())) {
-          if (walker.is_first()) pass.update_on_device(i);
-        } else if (range.begin < range.end) {
-          pass.update(i, range);
-        }
+        if (range.begin < range.end && is_on_host(i)) pass.update(i, range);
       });
     }
   });
@@ -285,18 +291,28 @@ void MirroredExchange::sum_within_task(Replica& replica, Contribution& mine,
         SlicePass pass(targets(), {.replicas = used(all, step)});
         const Walker walker{own, static_cast<int>(local_replicas_), 0, 1};
         walk(targets(), walker, [&](size_t i, SliceRange range) {
-          if (range.begin < range.end) pass.add_up(i, range, sums_.memory[i]);
+          if (range.begin < range.end && is_on_host(i)) pass.add_up(i, range, sums_.memory[i]);
         });
+        if (any_on_device_ && own == 0) add_up_on_devices(used(all, step));
       });
   group.meet(own, kCall, &mine, [&](Contributions) { transform_sums(step); });
+}
+
+void MirroredExchange::add_up_on_devices(Contributions all) {
+  const DevicePass pass(targets(), {.replicas = all});
+  for (size_t i = 0; i < targets().size(); ++i) {
+    if (!is_on_host(i)) sums_.dense[i] = pass.sum(i);
+  }
 }
 
 void MirroredExchange::prepare_sums(Contributions all) {
   const size_t count = targets().size();
   if (sums_.memory.empty()) {
-    for (const UpdateTarget& target : targets()) {
-      sums_.memory.push_back(
-          at::empty(target.variable.shape(), at::dtype(target.variable.dtype())));
+    for (size_t i = 0; i < count; ++i) {
+      const distribute::Variable& variable = targets()[i].variable;
+      sums_.memory.push_back(is_on_host(i)
+                                 ? at::empty(variable.shape(), at::dtype(variable.dtype()))
+                                 : Tensor());
     }
   }
   sums_.rows.assign(count, {});
@@ -321,7 +337,33 @@ void MirroredExchange::visit_sum(size_t i, const Visit& visit) {
   }
 }
 
+// The sum of squares of each target, in their order; 0 where it has none. Waits for devices once.
+std::vector<double> MirroredExchange::squares_of_sums() {
+  std::vector<double> squares(targets().size());
+  std::vector<Tensor> squares_on_devices;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < targets().size(); ++i) {
+    const Tensor& sum = sums_.dense[i];
+    if (sum.defined() && !sum.is_cpu()) {
+      squares_on_devices.push_back(sum.to(at::kDouble).square().sum());
+      places.push_back(i);
+    } else {
+      visit_sum(i, [&](auto numbers) { squares[i] += squares_of(numbers); });
+    }
+  }
+  if (places.empty()) return squares;
+  const c10::Device device = squares_on_devices[0].device();
+  for (Tensor& one : squares_on_devices) one = one.to(device);
+  const Tensor all = at::stack(squares_on_devices).cpu();
+  for (size_t k = 0; k < places.size(); ++k) squares[places[k]] = all.data_ptr<double>()[k];
+  return squares;
+}
+
 void MirroredExchange::scale_sum(size_t i, double factor) {
+  if (const Tensor& sum = sums_.dense[i]; sum.defined() && !sum.is_cpu()) {
+    sums_.dense[i] = sum * factor;  // not in place: it may be a replica's gradient
+    return;
+  }
   visit_sum(i, [&](auto numbers) {
     for (auto& number : numbers) {
       number = static_cast<std::remove_reference_t<decltype(number)>>(number * factor);
@@ -335,13 +377,12 @@ void MirroredExchange::transform_sums(const UpdateStep& step) {
   sums_.scale = 1;
   sums_.result = {};
   if (!step.transforms_sums()) return;
+  const std::vector<double> of_targets = squares_of_sums();
   double squares = 0;
   for (size_t i = 0; i < targets().size(); ++i) {
-    double of_target = 0;
-    visit_sum(i, [&](auto numbers) { of_target += squares_of(numbers); });
-    squares += of_target;
+    squares += of_targets[i];
     if (step.clipnorm == 0) continue;
-    const double factor = clip_factor(std::sqrt(of_target), step.clipnorm);
+    const double factor = clip_factor(std::sqrt(of_targets[i]), step.clipnorm);
     if (factor != 1) scale_sum(i, factor);
   }
   const double norm = std::sqrt(squares);

@@ -60,14 +60,20 @@ class MirroredExchange final : public GradientExchange {
   void sum_within_task(Replica& replica, Contribution& mine, const UpdateStep& step);
   // Called by one thread, while the others wait.
   void prepare_sums(Contributions all);
+  void add_up_on_devices(Contributions all);
   void transform_sums(const UpdateStep& step);
   template <class Visit>
   void visit_sum(size_t i, const Visit& visit);
   void scale_sum(size_t i, double factor);
+  std::vector<double> squares_of_sums();
   void update_slices(const Replica& replica, const GradientSources& sources, const UpdateStep& step,
                      const optim::StepScalars& scalars, int64_t elements);
 
+  bool is_on_host(size_t i) const;
+
   const size_t local_replicas_;
+  bool any_on_host_ = false;
+  bool any_on_device_ = false;
   ReplicaGradients gradients_;
   std::vector<Arrival> arrival_;  // of each local replica's current step
   // The rows of each local replica's sparse gradients, one a target.

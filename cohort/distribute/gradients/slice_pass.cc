@@ -12,16 +12,6 @@ namespace cohort::internal {
 
 using collective::SliceRange;
 
-namespace {
-
-void write_all(const LocalVariable& variable, const Tensor& value) {
-  for (const size_t component : variable.distinct_components()) {
-    variable.component(component).copy_(value);
-  }
-}
-
-}  // namespace
-
 void SlicePass::update(size_t i, SliceRange range) {
   const UpdateTarget& target = targets_[i];
   if (!collect_sources(i)) return;
@@ -35,22 +25,6 @@ void SlicePass::update(size_t i, SliceRange range) {
     update_block(begin, count);
     copy_to_others(begin, count);
   }
-}
-
-void SlicePass::update_on_device(size_t i) {
-  const UpdateTarget& target = targets_[i];
-  if (!collect_sources(i)) return;
-  const Tensor param = target.variable.impl().local().component(0).cpu();
-  std::vector<Tensor> slots;
-  for (const auto& slot : target.slots) slots.push_back(slot.impl().local().component(0).cpu());
-  param_ = static_cast<char*>(param.data_ptr());
-  slots_.clear();
-  for (const Tensor& slot : slots) slots_.push_back(static_cast<char*>(slot.data_ptr()));
-  for (int64_t begin = 0; begin < param.numel(); begin += kUpdateBlock) {
-    update_block(begin, std::min(kUpdateBlock, param.numel() - begin));
-  }
-  write_all(target.variable.impl().local(), param);
-  for (size_t s = 0; s < slots.size(); ++s) write_all(target.slots[s].impl().local(), slots[s]);
 }
 
 void SlicePass::add_up(size_t i, SliceRange range, const Tensor& out) {

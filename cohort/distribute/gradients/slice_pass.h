@@ -37,9 +37,6 @@ class SlicePass {
   // Updates elements [range) of target `i`, whose components are on the host: adds up the
   // gradients, applies the rule, copies the result to further components.
   void update(size_t i, collective::SliceRange range);
-  // Updates the whole of target `i` on another kind of device: copies to the host, since rules work
-  // on the host's memory, and back. Correct, not fast.
-  void update_on_device(size_t i);
   // Writes the sum of elements [range) of target `i` to `out`, a dense tensor of its shape and
   // dtype; zeros if there is no gradient. No gradient may be sparse.
   void add_up(size_t i, collective::SliceRange range, const Tensor& out);

@@ -42,16 +42,9 @@ TEST_P(TaskGradientsOver, GiveTheSameBits) {
 }
 
 // The strategy checks their calls itself.
-std::vector<collective::Backend> unchecked_backends() {
-  std::vector<collective::Backend> backends;
-  for (const collective::Backend& backend : collective::kBackends) {
-    if (!backend.is_checked) backends.push_back(backend);
-  }
-  return backends;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, TaskGradientsOver, ::testing::ValuesIn(unchecked_backends()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, TaskGradientsOver,
+                         ::testing::ValuesIn(collective::unchecked_backends()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cohort::distribute

@@ -1,6 +1,7 @@
 #include "cohort/distribute/input/distributed_iterator.h"
 
 #include "cohort/core/profiler/phase.h"
+#include "cohort/core/structure/host_buffer.h"
 #include "cohort/distribute/core/context_stack.h"
 #include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/input/step_reader.h"
@@ -19,7 +20,10 @@ namespace {
 Structure on_device(Structure batch, const std::vector<c10::Device>& devices, size_t replica) {
   if (devices.empty() || devices[replica].is_cpu()) return batch;
   return batch.map([&](const Leaf& leaf) -> Leaf {
-    return leaf.is_strings() ? leaf : Leaf(leaf.tensor().to(devices[replica]));
+    if (leaf.is_strings()) return leaf;
+    const Tensor& tensor = leaf.tensor();
+    return tensor.is_cpu() ? Leaf(internal::copied_to(tensor, devices[replica]))
+                           : Leaf(tensor.to(devices[replica]));
   });
 }
 

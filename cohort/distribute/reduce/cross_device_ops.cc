@@ -14,8 +14,8 @@ namespace {
 
 std::string device_name_of(const Tensor& value) {
   if (!value.defined()) throw InvalidArgumentError("an undefined tensor has no device");
-  const bool gpu = value.device().is_cuda();
-  return canonicalize(gpu ? internal::str("GPU:", value.device().index()) : "CPU:0");
+  if (value.device().is_cpu()) return canonicalize("CPU:0");
+  return canonicalize(internal::str("GPU:", int{value.device().index()}));
 }
 
 template <class Value>

@@ -173,6 +173,7 @@ COHORT_CATCHES_FORCED_UNWIND void LocalReplicas::Shared::run_one(int rank) {
     const ScopedRecordingGate recording(may_record_summaries);
     const c10::OptionalDeviceGuard device(devices[rank].is_cpu() ? c10::optional<c10::Device>()
                                                                  : devices[rank]);
+    const ScopedDeviceOfNewTensors new_tensors(devices[rank]);
     at::NoGradGuard no_grad;
     const ScopedFlushDenormals flush_denormals;
     group.threads().enter(rank);

@@ -65,13 +65,15 @@ std::string LocalVariable::component_name(size_t replica) const {
 }
 
 void LocalVariable::bind_component(size_t replica, Tensor leaf) {
+  if (replica >= components_.size()) {
+    throw InvalidArgumentError(str("variable '", name(), "' has ", components_.size(),
+                                   " components, so that none can be bound for replica ", replica));
+  }
   const Tensor& component = components_[replica];
-  if (leaf.sizes() != component.sizes() || leaf.scalar_type() != component.scalar_type() ||
-      leaf.device() != component.device()) {
+  if (leaf.sizes() != component.sizes() || leaf.scalar_type() != component.scalar_type()) {
     throw InvalidArgumentError(str("variable '", component_name(replica), "' is ",
-                                   describe(component), " on ", component.device().str(),
-                                   ", but the tensor to bind is ", describe(leaf), " on ",
-                                   leaf.device().str()));
+                                   describe(component), ", but the tensor to bind is ",
+                                   describe(leaf)));
   }
   at::NoGradGuard no_grad;
   leaf.set_data(component);
@@ -104,8 +106,12 @@ void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
 
 bool LocalVariable::add_in_place(size_t replica, const at::Scalar& delta) {
   const Tensor& target = components_[replica];
-  if (target.numel() != 1 || !target.is_cpu()) return false;
-  if (target.scalar_type() == at::kFloat) {
+  if (target.numel() != 1) return false;
+  if (!target.is_cpu()) {
+    if (!target.is_floating_point()) return false;
+    const at::NoGradGuard no_grad;
+    target.add_(delta);
+  } else if (target.scalar_type() == at::kFloat) {
     *target.data_ptr<float>() += delta.toFloat();
   } else if (target.scalar_type() == at::kDouble) {
     *target.data_ptr<double>() += delta.toDouble();

@@ -40,8 +40,8 @@ class LocalVariable : public VariableImpl {
   const std::vector<size_t>& distinct_components() const { return distinct_; }
 
   // Makes `leaf` (a module's parameter or buffer) the leaf of `replica`'s component: from here on
-  // it shares the component's storage. Not while a step runs.
-  // Errors: InvalidArgument (shape, dtype or device differ).
+  // it shares the component's storage, on whatever device it was. Not while a step runs.
+  // Errors: InvalidArgument (shape or dtype differ).
   void bind_component(size_t replica, Tensor leaf) override;
 
   // Errors: FailedPrecondition (the variable belongs to another task than the caller's).
@@ -58,8 +58,9 @@ class LocalVariable : public VariableImpl {
   virtual void write_restored(size_t replica, const Tensor& value);
   // Applies op to component `replica`, and so to all that share its storage.
   void write(size_t replica, AssignOp op, const Tensor& value);
-  // Adds to component `replica` without an operation, which takes microseconds. False: nothing was
-  // done, for the component is no float or double of the host's memory, or more than one.
+  // Adds to component `replica`: on the host without an operation, which takes microseconds, on a
+  // device without a copy of the number. False: nothing was done, for the component is no float or
+  // double, or more than one.
   bool add_in_place(size_t replica, const at::Scalar& delta);
   // The same as write for rows; `slices` as checked_slices returns them.
   void write_rows(size_t replica, ScatterOp op, const IndexedSlices& slices);

@@ -73,8 +73,10 @@ std::shared_ptr<LocalVariable> make_local_variable(std::shared_ptr<StrategyCore>
   const Tensor value = agreed_value(
       *core, spec, make_initial_value(spec, initializer, ShardInfo::whole(spec.shape)));
   const c10::Device own_device = value.device();
-  const auto devices =
+  auto devices =
       placement.devices.empty() ? c10::ArrayRef<c10::Device>(own_device) : placement.devices;
+  const std::vector<c10::Device> host(devices.size(), c10::kCPU);
+  if (spec.in_host_memory) devices = host;
   if (spec.options.synchronization == VariableSynchronization::ON_READ) {
     return std::make_shared<SyncOnReadVariable>(std::move(core), spec,
                                                 make_components(value, devices, /*shared=*/false));

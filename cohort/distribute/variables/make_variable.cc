@@ -105,6 +105,7 @@ struct Request {
   // What the initializer makes; missing where that is known only afterwards.
   std::optional<DType> dtype = std::nullopt;
   std::shared_ptr<PendingValue> pending = nullptr;
+  bool in_host_memory = false;
 };
 
 // The spec that creators have made of it. Shapes and dtypes that are left open are those of the
@@ -135,7 +136,8 @@ VariableSpec spec_of(const VariableCreation& creation, VariableInitializer& init
 
 VariablePtr make_in(StrategyCore& core, const Request& request, VariableCreation creation) {
   VariableInitializer initializer = creation.initializer;
-  const VariableSpec spec = resolve(spec_of(creation, initializer, request.dtype));
+  VariableSpec spec = resolve(spec_of(creation, initializer, request.dtype));
+  spec.in_host_memory = request.in_host_memory;
   const bool mirrored = spec.options.synchronization == VariableSynchronization::ON_WRITE;
   if (request.pending != nullptr && mirrored && initializer.can_skip()) {
     return create_restored(core, spec, initializer, request.pending);
@@ -184,7 +186,9 @@ VariablePtr create(Request request) {
     struct Frame {
       Request request;
       VariablePtr result;
-    } mine{{std::move(creation), request.dtype, has_own ? nullptr : request.pending}, {}};
+    } mine{{std::move(creation), request.dtype, has_own ? nullptr : request.pending,
+            request.in_host_memory},
+           {}};
     const std::string call = agreed_text(mine.request.creation, request.dtype);
     replica->merge(call.c_str(), &mine, [&](std::span<void* const> all) {
       // Not the stream of the replica that happened to come last.
@@ -206,6 +210,7 @@ Request request_of(const VariableSpec& spec, const VariableInitializer& initiali
   Request request{{.shape = spec.shape, .initializer = initializer, .options = spec.options},
                   spec.dtype};
   request.creation.options.dtype = spec.dtype;
+  request.in_host_memory = spec.in_host_memory;
   return request;
 }
 

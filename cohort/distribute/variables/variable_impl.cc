@@ -97,7 +97,7 @@ void VariableImpl::assign_number(AssignOp op, const at::Scalar& number) {
           "or call it in merge_call"));
     }
   }
-  assign(op, at::full(shape(), number, at::dtype(dtype())));
+  assign(op, at::full(shape(), number, at::dtype(dtype()).device(device_of_new_tensors())));
 }
 
 Tensor VariableImpl::read_rows(const Tensor& ids) const {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <tuple>
 
@@ -14,6 +15,7 @@
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/logits.h"
 #include "cohort/keras/base/weighting.h"
+#include "cohort/keras/losses/label_watch.h"
 #include "cohort/ops/class_rows.h"
 #include "cohort/ops/kinks.h"
 
@@ -50,13 +52,19 @@ void check_labels(const Tensor& labels, int64_t classes) {
   }
 }
 
-// Keras cuts fractions off without a word.
-void warn_of_fractions(const Tensor& labels, const char* what, std::atomic<bool>& warned) {
+// Keras cuts fractions off without a word. Labels on a device are looked at in the first batches
+// alone, for the host waits for them.
+void warn_of_fractions(const Tensor& labels, const char* what, std::atomic<bool>& warned,
+                       std::atomic<int>& looks_left) {
   if (!labels.is_floating_point() || warned.load(std::memory_order_relaxed)) return;
+  if (!labels.is_cpu() && looks_left.fetch_sub(1, std::memory_order_relaxed) <= 0) return;
   if (!labels.trunc().ne(labels).any().item<bool>() || warned.exchange(true)) return;
   log_warning(what, ": labels have fractions, which are cut off (1.5 is class 1), as Keras does; ",
               "are they no classes, but probabilities?");
 }
+
+constexpr int kLooks = 10;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Tells once in a process that a loss takes scores for probabilities. A loss looks at its first
 // batches; later ones cost nothing.
@@ -77,7 +85,6 @@ class ScoreWatch {
   }
 
  private:
-  static constexpr int kLooks = 10;
   static constexpr double kSlack = 1e-3;  // of rounding
   std::atomic<int> left_{kLooks};
 };
@@ -103,6 +110,7 @@ Predictions best_known(const Tensor& predictions, const Tensor& logits, bool fro
 // What a sparse loss has warned of.
 struct SparseWarnings {
   std::atomic<bool> fractions = false;
+  std::atomic<int> looks_left = kLooks;  // for fractions, on devices
   ScoreWatch scores;
 };
 
@@ -121,15 +129,22 @@ Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from
   };
   if (const Tensor losses = by_rows(y_true); losses.defined()) return losses;
   const Tensor labels = sparse_labels(y_true, y_pred, what);
-  warn_of_fractions(y_true, what, warnings.fractions);
+  warn_of_fractions(y_true, what, warnings.fractions, warnings.looks_left);
   if (const Tensor losses = by_rows(labels); losses.defined()) return losses;
   const int64_t classes = y_pred.size(-1);
-  check_labels(labels, classes);
+  Tensor valid, numbers = labels;
+  if (labels.is_cpu()) {
+    check_labels(labels, classes);
+  } else {
+    numbers = watched_labels(labels, classes, valid);
+  }
   constexpr double kEpsilon = keras::backend::kEpsilon;
   const Tensor logits = are_logits ? predictions : predictions.clamp(kEpsilon, 1 - kEpsilon).log();
   const Tensor flat = at::log_softmax(logits.reshape({labels.numel(), classes}), 1);
-  return at::nll_loss(flat, labels.reshape({labels.numel()}), {}, at::Reduction::None)
-      .reshape(labels.sizes());
+  const Tensor losses =
+      at::nll_loss(flat, numbers.reshape({labels.numel()}), {}, at::Reduction::None)
+          .reshape(labels.sizes());
+  return valid.defined() ? losses.masked_fill(valid.logical_not(), kNaN) : losses;
 }
 
 Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,

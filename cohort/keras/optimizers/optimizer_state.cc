@@ -143,11 +143,15 @@ const Variable& OptimizerState::iterations() {
   iterations_once_(str("optimizer '", name_, "'"), [&] {
     // Each replica counts for itself, so that counting needs no barrier: they count alike.
     if (!iterations_) {  // unless a restored value did not fit it the last time
-      iterations_ = create_own_variable(at::zeros({}, int64),
-                                        {.name = name_ + "/iterations",
-                                         .trainable = false,
-                                         .synchronization = VariableSynchronization::ON_READ,
-                                         .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
+      iterations_ = create_own_variable(
+          {.shape = {},
+           .dtype = int64,
+           .options = {.name = name_ + "/iterations",
+                       .trainable = false,
+                       .synchronization = VariableSynchronization::ON_READ,
+                       .aggregation = VariableAggregation::ONLY_FIRST_REPLICA},
+           .in_host_memory = true},
+          [](const distribute::ShardInfo&) { return at::zeros({}, int64); });
       checkpoint_slots_.add_iterations(iterations_.impl());
     }
     if (schedule_ == nullptr && iterations_.impl().core()->steps_run_elsewhere()) {

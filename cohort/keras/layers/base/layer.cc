@@ -12,6 +12,7 @@
 
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/profiler/tracing.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/core/text.h"
 #include "cohort/core/threads/scratch.h"
 #include "cohort/distribute/strategies/context.h"
@@ -22,6 +23,7 @@
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/layer_state.h"
+#include "cohort/keras/layers/base/placement.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -140,8 +142,11 @@ Structure Layer::operator()(const Structure& inputs, const CallOptions& options)
     const Structure masked = internal::masked_inputs(inputs, options.mask, *this);
     return (*this)(masked, CallOptions{.training = options.training});
   }
-  return state_->run(inputs, options,
-                     [&](const CallOptions& resolved) { return call(inputs, resolved); });
+  const auto run = [&](const Structure& placed) {
+    return state_->run(placed, options,
+                       [&](const CallOptions& resolved) { return call(placed, resolved); });
+  };
+  return internal::has_gpus() ? run(internal::beside_weights(inputs, weights())) : run(inputs);
 }
 
 void Layer::build(const std::vector<Shape>&) {}

@@ -9,6 +9,7 @@
 #include "cohort/core/text.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/placement.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -91,7 +92,9 @@ Leaf probe_leaf(const TensorSpec& spec, bool second) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == kUnknownDim) shape[i] = (i == 0 ? 1 : kSpatialSize) + (second ? 1 : 0);
   }
-  if (!spec.is_string()) return at::zeros(shape, spec.dtype());
+  if (!spec.is_string()) {
+    return at::zeros(shape, at::dtype(spec.dtype()).device(computing_device()));
+  }
   const auto count = static_cast<size_t>(c10::multiply_integers(shape));
   return StringTensor(std::vector<std::string>(count), shape);
 }

@@ -8,9 +8,9 @@
 namespace cohort::keras::layers {
 namespace {
 
-using Impl = internal::IndexLookup<int64_t>;
+using OfIntegers = internal::IndexLookup<int64_t>;
 
-Impl& impl(const IntegerLookup& layer) { return static_cast<Impl&>(*layer.get()); }
+OfIntegers& impl(const IntegerLookup& layer) { return static_cast<OfIntegers&>(*layer.get()); }
 
 }  // namespace
 

@@ -8,9 +8,9 @@
 namespace cohort::keras::layers {
 namespace {
 
-using Impl = internal::IndexLookup<std::string_view>;
+using OfStrings = internal::IndexLookup<std::string_view>;
 
-Impl& impl(const StringLookup& layer) { return static_cast<Impl&>(*layer.get()); }
+OfStrings& impl(const StringLookup& layer) { return static_cast<OfStrings&>(*layer.get()); }
 
 }  // namespace
 

@@ -33,6 +33,14 @@ struct Run {
   std::vector<Tensor> state;
 };
 
+// A weight as libtorch's fused kernels take it: cuDNN's want contiguous ones, the CPU's any.
+inline Tensor for_kernel(const Tensor& weight) {
+  return weight.is_cpu() ? weight : weight.contiguous();
+}
+
+// Whether the fused kernels for these sequences have a gradient in training mode alone, as cuDNN's.
+inline bool derives_in_training_alone(const Tensor& sequences) { return !sequences.is_cpu(); }
+
 // Products of a state and the recurrent kernel, a part for each gate.
 struct Recurrence {
   Tensor kernel;  // [units, gates * units]

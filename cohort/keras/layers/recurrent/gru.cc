@@ -23,15 +23,15 @@ class GRUCell final : public CellOf<GRU, GRUOptions> {
   std::optional<Run> run_fused(const Tensor& sequences,
                                const std::vector<Tensor>& state) const override {
     if (!has_kernel()) return std::nullopt;
-    std::vector<Tensor> weights = {reordered(kernel_.value()).t(),
-                                   reordered(recurrent_.value()).t()};
+    std::vector<Tensor> weights = {for_kernel(reordered(kernel_.value()).t()),
+                                   for_kernel(reordered(recurrent_.value()).t())};
     if (bias_) {
       const Tensor both = reordered(bias());
       weights.insert(weights.end(), {both.select(0, 0), both.select(0, 1)});
     }
     const auto [outputs, h] =
         at::gru(sequences, state[0].unsqueeze(0), weights, /*has_biases=*/bias_ ? true : false,
-                /*num_layers=*/1, /*dropout=*/0, /*train=*/false, /*bidirectional=*/false,
+                /*num_layers=*/1, /*dropout=*/0, /*train=*/derives_in_training_alone(sequences), /*bidirectional=*/false,
                 /*batch_first=*/true);
     return Run{outputs, h.squeeze(0), {h.squeeze(0)}};
   }

@@ -32,12 +32,13 @@ class LSTMCell final : public CellOf<LSTM, LSTMOptions> {
   std::optional<Run> run_fused(const Tensor& sequences,
                                const std::vector<Tensor>& state) const override {
     if (!has_kernel()) return std::nullopt;
-    std::vector<Tensor> weights = {kernel_.value().t(), recurrent_.value().t()};
+    std::vector<Tensor> weights = {for_kernel(kernel_.value().t()),
+                                   for_kernel(recurrent_.value().t())};
     if (bias_) weights.insert(weights.end(), {bias(), at::zeros_like(bias())});
     const auto [outputs, h, c] =
         at::lstm(sequences, {state[0].unsqueeze(0), state[1].unsqueeze(0)}, weights,
                  /*has_biases=*/bias_ ? true : false, /*num_layers=*/1, /*dropout=*/0,
-                 /*train=*/false, /*bidirectional=*/false, /*batch_first=*/true);
+                 /*train=*/derives_in_training_alone(sequences), /*bidirectional=*/false, /*batch_first=*/true);
     return Run{outputs, h.squeeze(0), {h.squeeze(0), c.squeeze(0)}};
   }
 

@@ -21,11 +21,12 @@ class SimpleRNNCell final : public CellOf<SimpleRNN, SimpleRNNOptions> {
   std::optional<Run> run_fused(const Tensor& sequences,
                                const std::vector<Tensor>& state) const override {
     if (options_.activation.name() != "tanh") return std::nullopt;
-    std::vector<Tensor> weights = {kernel_.value().t(), recurrent_.value().t()};
+    std::vector<Tensor> weights = {for_kernel(kernel_.value().t()),
+                                   for_kernel(recurrent_.value().t())};
     if (bias_) weights.insert(weights.end(), {bias(), at::zeros_like(bias())});
     const auto [outputs, h] =
         at::rnn_tanh(sequences, state[0].unsqueeze(0), weights, /*has_biases=*/bias_ ? true : false,
-                     /*num_layers=*/1, /*dropout=*/0, /*train=*/false, /*bidirectional=*/false,
+                     /*num_layers=*/1, /*dropout=*/0, /*train=*/derives_in_training_alone(sequences), /*bidirectional=*/false,
                      /*batch_first=*/true);
     return Run{outputs, h.squeeze(0), {h.squeeze(0)}};
   }

@@ -1,0 +1,135 @@
+#include "cohort/distribute/gradients/device_pass.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <ATen/ops/cat.h>
+
+#include <algorithm>
+
+#include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/variables/local_variable.h"
+
+namespace cohort::internal {
+namespace {
+
+const LocalVariable& local(const distribute::Variable& variable) {
+  return variable.impl().local();
+}
+
+// The gradient on `device`. The host does not wait.
+Tensor moved(const Tensor& gradient, c10::Device device) {
+  if (gradient.layout() == at::kStrided) return gradient.to(device, /*non_blocking=*/true);
+  if (gradient.device() == device) return gradient;
+  return at::_sparse_coo_tensor_unsafe(gradient._indices().to(device, /*non_blocking=*/true),
+                                       gradient._values().to(device, /*non_blocking=*/true),
+                                       gradient.sizes());
+}
+
+// Updates the rows of `sum` alone: copies of them are updated and written back.
+void update_rows_of(const UpdateTarget& target, size_t component, const Tensor& sum,
+                    const optim::UpdateRule& rule, const optim::StepScalars& scalars) {
+  const Tensor rows = sum._indices().select(0, 0);
+  const Tensor& param = local(target.variable).component(component);
+  optim::TensorSlice slice{.params = {param.index_select(0, rows)},
+                           .slots = {},
+                           .gradients = {sum._values()},
+                           .dtype = param.scalar_type()};
+  for (const auto& slot : target.slots) {
+    slice.slots.push_back({local(slot).component(component).index_select(0, rows)});
+  }
+  rule.update_tensors(scalars, slice);
+  param.index_copy_(0, rows, slice.params[0]);
+  for (size_t s = 0; s < target.slots.size(); ++s) {
+    local(target.slots[s]).component(component).index_copy_(0, rows, slice.slots[s][0]);
+  }
+}
+
+}  // namespace
+
+void DevicePass::update(size_t replica, const optim::UpdateRule& rule,
+                        const optim::StepScalars& scalars) const {
+  const at::NoGradGuard no_grad;
+  std::vector<optim::TensorSlice> slices;  // one a dtype
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    const LocalVariable& variable = local(targets_[i].variable);
+    const auto& own = variable.distinct_components();
+    if (on_host(variable) || std::find(own.begin(), own.end(), replica) == own.end()) continue;
+    const Tensor& param = variable.component(replica);
+    if (const Tensor rows = sparse_sum(i, param.device(), rule); rows.defined()) {
+      update_rows_of(targets_[i], replica, rows, rule, scalars);
+      continue;
+    }
+    const Tensor gradient = dense_sum(i, param.device());
+    if (!gradient.defined()) continue;
+    optim::TensorSlice& slice = slice_of(slices, param.scalar_type(), targets_[i].slots.size());
+    slice.params.push_back(param);
+    slice.gradients.push_back(gradient);
+    for (size_t k = 0; k < targets_[i].slots.size(); ++k) {
+      slice.slots[k].push_back(local(targets_[i].slots[k]).component(replica));
+    }
+  }
+  for (const optim::TensorSlice& slice : slices) rule.update_tensors(scalars, slice);
+}
+
+Tensor DevicePass::sum(size_t i) const {
+  const at::NoGradGuard no_grad;
+  return dense_sum(i, local(targets_[i].variable).component(0).device());
+}
+
+Tensor DevicePass::dense_sum(size_t i, c10::Device device) const {
+  const ScopedPhase phase(profiler::Phase::kReduce);
+  if (!from_.sums.empty()) {
+    const Tensor& sum = from_.sums[i];
+    if (!sum.defined()) return sum;
+    const Tensor here = moved(sum, device);
+    return from_.scale == 1 ? here : here * from_.scale;
+  }
+  Tensor sum;
+  bool is_own = false;  // else it is a replica's gradient
+  for (size_t r = 0; r < from_.replicas.size(); ++r) {
+    const Tensor& gradient = of_replica(from_.replicas, r).gradients[i];
+    if (!gradient.defined()) continue;
+    Tensor here = moved(gradient, device);
+    if (here.layout() != at::kStrided) here = here.to_dense();
+    if (!sum.defined()) {
+      sum = here;
+    } else if (is_own) {
+      sum.add_(here);
+    } else {
+      sum = sum + here;
+      is_own = true;
+    }
+  }
+  return sum;
+}
+
+Tensor DevicePass::sparse_sum(size_t i, c10::Device device, const optim::UpdateRule& rule) const {
+  if (!from_.sums.empty() || !rule.zero_gradient_is_no_op()) return {};
+  std::vector<Tensor> rows, values;
+  for (size_t r = 0; r < from_.replicas.size(); ++r) {
+    const Tensor& gradient = of_replica(from_.replicas, r).gradients[i];
+    if (!gradient.defined()) continue;
+    if (gradient.layout() == at::kStrided || gradient.sparse_dim() != 1) return {};
+    const Tensor here = moved(gradient, device);
+    rows.push_back(here._indices());
+    values.push_back(here._values());
+  }
+  if (rows.empty()) return {};
+  return at::_sparse_coo_tensor_unsafe(at::cat(rows, 1), at::cat(values, 0),
+                                       targets_[i].variable.shape())
+      .coalesce();
+}
+
+optim::TensorSlice& DevicePass::slice_of(std::vector<optim::TensorSlice>& slices, DType dtype,
+                                         size_t num_slots) {
+  for (optim::TensorSlice& slice : slices) {
+    if (slice.dtype == dtype) return slice;
+  }
+  slices.push_back({.params = {},
+                    .slots = std::vector<std::vector<Tensor>>(num_slots),
+                    .gradients = {},
+                    .dtype = dtype});
+  return slices.back();
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,403 @@
+// The operations of simulated GPUs: each runs libtorch's kernel of the CPU on views of the device's
+// memory.
+#include <ATen/EmptyTensor.h>
+#include <ATen/SparseTensorImpl.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/DeviceGuard.h>
+#include <torch/library.h>
+
+#include <array>
+#include <atomic>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cohort/testing/device/device_memory.h"
+#include "cohort/testing/device/simulated_gpus.h"
+
+namespace cohort::testing {
+namespace {
+
+using at::Tensor;
+using OptionalTensor = c10::optional<Tensor>;
+
+struct {
+  std::atomic<int64_t> to_device = 0, to_host = 0, between_devices = 0, host_waits = 0, kernels = 0;
+} counts;
+
+// Operations of which CUDA's kernels wait for the device, since a size depends on the values.
+bool waits(const std::string& operation) {
+  static const auto* const names = new std::set<std::string>{
+      "aten::nonzero",      "aten::masked_select", "aten::_unique2", "aten::unique_dim",
+      "aten::_unique",      "aten::unique_consecutive", "aten::repeat_interleave"};
+  return names->contains(operation);
+}
+
+// Operations that take indices of the host beside values of the device, as CUDA's do.
+bool takes_host_indices(const std::string& operation) {
+  static const auto* const names = new std::set<std::string>{
+      "aten::index", "aten::index_put_", "aten::_index_put_impl_", "aten::index_put"};
+  return names->contains(operation);
+}
+
+at::SparseTensorImpl* sparse_impl(const Tensor& tensor) {
+  return static_cast<at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
+}
+
+// A sparse tensor where its indices are.
+Tensor make_sparse(const Tensor& indices, const Tensor& values, c10::IntArrayRef sizes) {
+  const auto key =
+      is_simulated(indices) ? c10::DispatchKey::SparseXPU : c10::DispatchKey::SparseCPU;
+  Tensor made =
+      at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(key), values.dtype());
+  sparse_impl(made)->resize_(indices.size(0), values.dim() - 1, sizes);
+  sparse_impl(made)->set_indices_and_values_unsafe(indices, values);
+  return made;
+}
+
+// An operation's arguments as the host has them, and how results come back to the device.
+class HostCall {
+ public:
+  HostCall(const c10::OperatorHandle& operation, torch::jit::Stack& stack)
+      : schema_(operation.schema()),
+        stack_(stack),
+        arguments_(stack.end() - static_cast<std::ptrdiff_t>(schema_.arguments().size()), stack.end()) {
+    find_device();
+    const size_t first = stack.size() - arguments_.size();
+    for (size_t i = 0; i < arguments_.size(); ++i) stack[first + i] = to_host(arguments_[i]);
+  }
+
+  // After the call, which has replaced the arguments on the stack by its results.
+  void bring_results_back() {
+    for (const auto& [device, host] : views_) follow(device, host);
+    for (const auto& [device, host] : sparse_views_) {
+      sparse_impl(device)->set_coalesced(sparse_impl(host)->coalesced());
+    }
+    const size_t first = stack_.size() - schema_.returns().size();
+    for (size_t i = 0; i < schema_.returns().size(); ++i) {
+      stack_[first + i] = to_device(stack_[first + i], schema_.returns()[i]);
+    }
+  }
+
+ private:
+  void find_device() {
+    for (const c10::IValue& argument : arguments_) {
+      if (argument.isTensor()) note(argument.toTensor());
+      if (argument.isTensorList()) {
+        for (const Tensor& tensor : argument.toTensorVector()) note(tensor);
+      }
+      if (argument.isDevice() && argument.toDevice().type() == kSimulated) device_ = argument.toDevice();
+      if (argument.isGenerator() && argument.toGenerator().defined()) {
+        TORCH_CHECK(argument.toGenerator().device().type() == kSimulated, schema_.name(),
+                    ": expected a generator of the device, but found one of the CPU");
+      }
+    }
+    if (!device_.has_index()) device_ = c10::Device(kSimulated, current_device());
+    for (const c10::IValue& argument : arguments_) {
+      if (argument.isTensor()) check(argument.toTensor());
+      if (argument.isTensorList()) {
+        for (const Tensor& tensor : argument.toTensorVector()) check(tensor);
+      }
+    }
+  }
+
+  void note(const Tensor& tensor) {
+    if (is_simulated(tensor) && !device_.has_index()) device_ = tensor.device();
+  }
+
+  void check(const Tensor& tensor) const {
+    if (!tensor.defined() || tensor.device() == device_) return;
+    const bool is_number = tensor.is_cpu() && tensor.dim() == 0;
+    if (is_number || (tensor.is_cpu() && takes_host_indices(schema_.name()))) return;
+    TORCH_CHECK(false, schema_.name(),
+                ": Expected all tensors to be on the same device, but found at least two devices, ",
+                device_, " and ", tensor.device(), "!");
+  }
+
+  Tensor to_host(const Tensor& tensor) {
+    if (!is_simulated(tensor)) return tensor;
+    if (tensor.is_sparse()) {
+      const Tensor host = make_sparse(to_host(sparse_impl(tensor)->indices()),
+                                      to_host(sparse_impl(tensor)->values()), tensor.sizes());
+      sparse_impl(host)->set_coalesced(sparse_impl(tensor)->coalesced());
+      sparse_views_.emplace_back(tensor, host);
+      return host;
+    }
+    views_.emplace_back(tensor, host_view(tensor));
+    return views_.back().second;
+  }
+
+  c10::IValue to_host(const c10::IValue& argument) {
+    if (argument.isTensor()) return to_host(argument.toTensor());
+    if (argument.isTensorList()) {
+      std::vector<Tensor> tensors = argument.toTensorVector();
+      for (Tensor& tensor : tensors) tensor = to_host(tensor);
+      return tensors;
+    }
+    if (argument.isList()) {  // of optional tensors, perhaps
+      const c10::List<c10::IValue> list = argument.toList();
+      if (!list.elementType()->isSubtypeOf(*c10::OptionalType::ofTensor())) return argument;
+      c10::List<OptionalTensor> tensors;
+      for (size_t i = 0; i < list.size(); ++i) {
+        const c10::IValue element = list.get(i);
+        if (element.isNone()) {
+          tensors.push_back(c10::nullopt);
+        } else {
+          check(element.toTensor());
+          tensors.push_back(to_host(element.toTensor()));
+        }
+      }
+      return tensors;
+    }
+    if (argument.isDevice() && argument.toDevice().type() == kSimulated) {
+      return c10::Device(c10::kCPU);
+    }
+    return argument;
+  }
+
+  // Lets a device tensor follow what the call made of its view: another shape, perhaps more memory.
+  void follow(const Tensor& device, const Tensor& host) const {
+    if (!lies_in(host, device)) {
+      device.unsafeGetTensorImpl()->set_storage_keep_dtype(adopt(host, device_).storage());
+    }
+    if (device.sizes() != host.sizes() || device.strides() != host.strides() ||
+        device.storage_offset() != host.storage_offset()) {
+      device.unsafeGetTensorImpl()->set_sizes_and_strides(host.sizes(), host.strides(),
+                                                          host.storage_offset());
+    }
+  }
+
+  c10::IValue to_device(const c10::IValue& result, const c10::Argument& description) const {
+    if (const c10::AliasInfo* const alias = description.alias_info();
+        alias != nullptr && alias->isWrite()) {
+      for (size_t i = 0; i < arguments_.size(); ++i) {
+        const c10::AliasInfo* const argument = schema_.arguments()[i].alias_info();
+        if (argument != nullptr && argument->beforeSets() == alias->beforeSets()) {
+          return arguments_[i];
+        }
+      }
+    }
+    if (result.isTensor()) return to_device(result.toTensor());
+    if (result.isTensorList()) {
+      std::vector<Tensor> tensors = result.toTensorVector();
+      for (Tensor& tensor : tensors) tensor = to_device(tensor);
+      return tensors;
+    }
+    ++counts.host_waits;  // a number, which the host has now
+    return result;
+  }
+
+  Tensor to_device(const Tensor& host) const {
+    if (!host.defined()) return host;
+    if (host.is_sparse()) {
+      const Tensor device = make_sparse(to_device(sparse_impl(host)->indices()),
+                                        to_device(sparse_impl(host)->values()), host.sizes());
+      sparse_impl(device)->set_coalesced(sparse_impl(host)->coalesced());
+      return device;
+    }
+    for (const auto& [device, view] : views_) {
+      if (host.numel() > 0 && lies_in(host, device)) {
+        return at::native::as_strided_tensorimpl(device, host.sizes(), host.strides(),
+                                                 host.storage_offset());
+      }
+    }
+    return adopt(host, device_);
+  }
+
+  const c10::FunctionSchema& schema_;
+  torch::jit::Stack& stack_;
+  const std::vector<c10::IValue> arguments_;
+  c10::Device device_{kSimulated};
+  std::vector<std::pair<Tensor, Tensor>> views_;  // dense device tensor, host view
+  std::vector<std::pair<Tensor, Tensor>> sparse_views_;
+};
+
+void run_on_device(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  ++counts.kernels;
+  if (waits(operation.schema().name())) ++counts.host_waits;
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  HostCall call(operation, *stack);
+  operation.callBoxed(stack);
+  call.bring_results_back();
+}
+
+Tensor empty(c10::IntArrayRef size, c10::optional<at::ScalarType> dtype, c10::optional<at::Layout>,
+             c10::optional<c10::Device> device, c10::optional<bool> pinned,
+             c10::optional<at::MemoryFormat> format) {
+  TORCH_CHECK(!pinned.value_or(false), "only memory of the host can be pinned");
+  const c10::OptionalDeviceGuard guard(device);
+  return at::detail::empty_generic(size, &device_allocator(),
+                                   c10::DispatchKeySet(kSimulatedKey),
+                                   c10::dtype_or_default(dtype), format);
+}
+
+Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef strides,
+                     c10::optional<at::ScalarType> dtype, c10::optional<at::Layout>,
+                     c10::optional<c10::Device> device, c10::optional<bool>) {
+  const c10::OptionalDeviceGuard guard(device);
+  return at::detail::empty_strided_generic(size, strides, &device_allocator(),
+                                           c10::DispatchKeySet(kSimulatedKey),
+                                           c10::dtype_or_default(dtype));
+}
+
+Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
+  const bool blocks = !non_blocking;
+  if (!is_simulated(from)) {
+    ++counts.to_device;
+    if (blocks) ++counts.host_waits;
+  } else if (!is_simulated(to)) {
+    ++counts.to_host;
+    if (blocks) ++counts.host_waits;
+  } else if (from.device() != to.device()) {
+    ++counts.between_devices;
+  } else {
+    ++counts.kernels;
+  }
+  const Tensor target = is_simulated(to) ? host_view(to) : to;
+  target.copy_(is_simulated(from) ? host_view(from) : from);
+  return to;
+}
+
+Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
+  to.resize_(from.sizes());
+  return copy_from(from, to, false);
+}
+
+at::Scalar read_number(const Tensor& tensor) {
+  ++counts.to_host;
+  ++counts.host_waits;
+  return host_view(tensor).item();
+}
+
+const Tensor& resize(const Tensor& tensor, c10::IntArrayRef size,
+                     c10::optional<at::MemoryFormat> format) {
+  const Tensor host = host_view(tensor);
+  host.resize_(size, format);
+  auto* const impl = tensor.unsafeGetTensorImpl();
+  if (!lies_in(host, tensor)) impl->set_storage_keep_dtype(adopt(host, tensor.device()).storage());
+  impl->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
+  return tensor;
+}
+
+Tensor make_sparse_of_parts(int64_t, int64_t, c10::IntArrayRef sizes, const Tensor& indices,
+                            const Tensor& values, c10::optional<at::ScalarType>,
+                            c10::optional<at::Layout>, c10::optional<c10::Device>,
+                            c10::optional<bool>) {
+  return make_sparse(indices, values, sizes);
+}
+
+Tensor indices_of(const Tensor& sparse) { return sparse_impl(sparse)->indices(); }
+Tensor values_of(const Tensor& sparse) { return sparse_impl(sparse)->values(); }
+
+// libtorch has no kernel for these two that it could fall back from.
+Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
+                   c10::IntArrayRef stride, c10::IntArrayRef padding, c10::IntArrayRef dilation,
+                   bool transposed, c10::IntArrayRef output_padding, int64_t groups) {
+  ++counts.kernels;
+  TORCH_CHECK(is_simulated(input) && weight.device() == input.device(),
+              "Expected all tensors to be on the same device, but found ", input.device(), " and ",
+              weight.device());
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  OptionalTensor host_bias;
+  if (bias && bias->defined()) host_bias = host_view(*bias);
+  return adopt(at::convolution(host_view(input), host_view(weight), host_bias, stride, padding,
+                               dilation, transposed, output_padding, groups),
+               input.device());
+}
+
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(
+    const Tensor& gradient, const Tensor& input, const Tensor& weight, c10::IntArrayRef stride,
+    c10::IntArrayRef padding, c10::IntArrayRef dilation, bool transposed,
+    c10::IntArrayRef output_padding, int64_t groups, std::array<bool, 3> wanted) {
+  ++counts.kernels;
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  const int64_t outputs = transposed ? weight.size(1) * groups : weight.size(0);
+  const auto [of_input, of_weight, of_bias] = at::convolution_backward(
+      host_view(gradient), host_view(input), host_view(weight), c10::IntArrayRef(outputs), stride,
+      padding, dilation, transposed, output_padding, groups, wanted);
+  const auto to_device = [&](const Tensor& host) {
+    return host.defined() ? adopt(host, input.device()) : host;
+  };
+  return {to_device(of_input), to_device(of_weight), to_device(of_bias)};
+}
+
+// libtorch takes a fused kernel on this kind of device, which its CPU has not: in single
+// operations, which autograd records.
+std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& state_gates,
+                                    const Tensor& state, const OptionalTensor& input_bias,
+                                    const OptionalTensor& state_bias) {
+  const auto with_bias = [](const Tensor& gates, const OptionalTensor& bias) {
+    return (bias && bias->defined() ? gates + *bias : gates).chunk(3, 1);
+  };
+  const auto of_input = with_bias(input_gates, input_bias);
+  const auto of_state = with_bias(state_gates, state_bias);
+  const Tensor reset = (of_input[0] + of_state[0]).sigmoid();
+  const Tensor update = (of_input[1] + of_state[1]).sigmoid();
+  const Tensor fresh = (of_input[2] + reset * of_state[2]).tanh();
+  return {(state - fresh) * update + fresh, Tensor()};
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradXPU, library) {
+  library.impl("_thnn_fused_gru_cell", gru_cell);
+}
+
+TORCH_LIBRARY_IMPL(_, COHORT_SIMULATED_DEVICE, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_device>());
+}
+
+TORCH_LIBRARY_IMPL(aten, COHORT_SIMULATED_DEVICE, library) {
+  library.impl("empty.memory_format", empty);
+  library.impl("empty_strided", empty_strided);
+  library.impl("_copy_from", copy_from);
+  library.impl("_copy_from_and_resize", copy_from_and_resize);
+  library.impl("_local_scalar_dense", read_number);
+  library.impl("resize_", resize);
+  library.impl("as_strided", at::native::as_strided_tensorimpl);
+  library.impl("view", static_cast<Tensor (*)(const Tensor&, c10::IntArrayRef)>(at::native::view));
+  library.impl("_reshape_alias", at::native::_reshape_alias);
+  library.impl("convolution_overrideable", convolution);
+  library.impl("convolution_backward_overrideable", convolution_backward);
+}
+
+TORCH_LIBRARY_IMPL(_, SparseXPU, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_device>());
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseXPU, library) {
+  library.impl("_sparse_coo_tensor_with_dims_and_tensors", make_sparse_of_parts);
+  library.impl("_indices", indices_of);
+  library.impl("_values", values_of);
+  library.impl("sparse_dim", [](const Tensor& sparse) { return sparse_impl(sparse)->sparse_dim(); });
+  library.impl("dense_dim", [](const Tensor& sparse) { return sparse_impl(sparse)->dense_dim(); });
+  library.impl("_nnz", [](const Tensor& sparse) { return sparse_impl(sparse)->nnz(); });
+  library.impl("is_coalesced", [](const Tensor& sparse) { return sparse_impl(sparse)->coalesced(); });
+}
+
+}  // namespace
+
+DeviceCounts DeviceCounts::operator-(const DeviceCounts& earlier) const {
+  return {.to_device = to_device - earlier.to_device,
+          .to_host = to_host - earlier.to_host,
+          .between_devices = between_devices - earlier.between_devices,
+          .host_waits = host_waits - earlier.host_waits,
+          .kernels = kernels - earlier.kernels};
+}
+
+DeviceCounts device_counts() {
+  return {.to_device = counts.to_device,
+          .to_host = counts.to_host,
+          .between_devices = counts.between_devices,
+          .host_waits = counts.host_waits,
+          .kernels = counts.kernels};
+}
+
+}  // namespace cohort::testing

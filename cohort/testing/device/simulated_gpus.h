@@ -1,0 +1,48 @@
+// Simulated GPUs: devices of libtorch whose memory no host code can read, so that what is written
+// for GPUs runs, and fails as it would there, on a machine that has none.
+//
+//   SimulatedGpus gpus(2);                               // before the first strategy
+//   distribute::MirroredStrategy strategy({"GPU:0", "GPU:1"});
+//   const DeviceCounts before = device_counts();
+//   strategy.run(step);
+//   EXPECT_EQ((device_counts() - before).host_waits, 1);
+//
+// Like CUDA they refuse operands of two devices and random generators of the host. A pointer into
+// their memory that host code follows is a segmentation fault. Fresh memory holds NaN. Kernels run
+// when they are called, so that an order that streams would break is not noticed.
+#pragma once
+
+#include <cstdint>
+
+namespace cohort::testing {
+
+// Makes "GPU:i" mean a simulated device while it lives; the logical devices start anew at both
+// ends. Tensors on the devices may outlive it. At most one lives at a time.
+class SimulatedGpus {
+ public:
+  // How many devices libtorch knows, from the start of the program: its autograd engine counts them
+  // once.
+  static constexpr int kMost = 8;
+
+  // Errors: InvalidArgument (count below 1 or above kMost).
+  explicit SimulatedGpus(int count);
+  ~SimulatedGpus();
+  SimulatedGpus(const SimulatedGpus&) = delete;
+  SimulatedGpus& operator=(const SimulatedGpus&) = delete;
+};
+
+// What all simulated devices have done together.
+struct DeviceCounts {
+  int64_t to_device = 0;        // copies from host memory
+  int64_t to_host = 0;          // copies to host memory, numbers that were read included
+  int64_t between_devices = 0;  // copies from one device to another
+  int64_t host_waits = 0;       // the host waited for the device: a blocking copy to it, a number read
+  int64_t kernels = 0;          // operations, copies within a device included
+
+  DeviceCounts operator-(const DeviceCounts& earlier) const;
+};
+
+// Since the start of the program. Thread safety: any thread.
+DeviceCounts device_counts();
+
+}  // namespace cohort::testing
