@@ -20,7 +20,7 @@ BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbo
 # Words that begin no qualified name of anybody's: of c++filt's, and of C++.
 WORDS = set("""typeinfo vtable VTT name for guard variable non virtual thunk to construction in reference
 temporary clone lambda auto decltype operator new delete const volatile void bool char short int long signed unsigned
-float double __int128 char8_t char16_t char32_t wchar_t true false enable_if""".split())
+float double __int128 char8_t char16_t char32_t wchar_t true false enable_if __va_list_tag""".split())
 STANDARD = {"std", "__gnu_cxx", "__cxxabiv1"}
 LIBTORCH = {"at", "c10", "caffe2", "torch", "TensorBase", "C10FlagParser"}
 
