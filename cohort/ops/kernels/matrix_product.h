@@ -5,8 +5,8 @@
 
 namespace cohort::internal::plan {
 
-// [rows, inner] x [inner, columns] + bias [columns] -> [rows, columns]. left_row, left_inner: how far
-// the next row of the left matrix is, and the next number of a row; the others alike.
+// [rows, inner] x [inner, columns] + bias [columns] -> [rows, columns]. left_row, left_inner: how
+// far the next row of the left matrix is, and the next number of a row; the others alike.
 struct MatrixProduct {
   int64_t rows = 0;
   int64_t inner = 0;
