@@ -22,6 +22,10 @@ add_library(cohort_private_options INTERFACE)
 target_compile_options(
   cohort_private_options INTERFACE -Wall -Wextra -Wpedantic -Werror=return-type
                                    -Wno-unused-parameter -fstack-protector-strong)
+# A fused multiply-add rounds once where two operations round twice. g++ makes one of them wherever
+# the processor has it, so on ARM64 everywhere: then a number would depend on the processor, and on
+# how the compiler has arranged an expression. The kernels that may fuse say so themselves.
+target_compile_options(cohort_private_options INTERFACE -ffp-contract=off)
 add_library(cohort_test_options INTERFACE)
 target_link_libraries(cohort_test_options INTERFACE cohort_private_options)
 # GoogleTest's macros hold the file's name: the same in each clone, for ccache.
