@@ -9,8 +9,8 @@ Product describe_product(const ProductSizes& sizes, const Stride& left, const St
   const Layout c({sizes.rows, sizes.columns}, kFloat,
                  {result_row == 0 ? sizes.columns : result_row, 1});
   const Layout bias({1, sizes.columns}, kFloat, Tag::ab);
-  const Product made(adds_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c),
-                     own_scratch(), processor());
+  const Product made =
+      adds_bias ? describe<dnnl::matmul>(a, b, bias, c) : describe<dnnl::matmul>(a, b, c);
   check_is_fast(made, "product");
   return made;
 }
