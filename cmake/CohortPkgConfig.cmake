@@ -19,7 +19,10 @@ endforeach()
 string(STRIP "${pc_libtorch_cflags}" pc_libtorch_cflags)
 
 get_filename_component(pc_libtorch_dir ${Libtorch_torch_cpu_LIBRARY} DIRECTORY)
-set(pc_libtorch_libs "-L${pc_libtorch_dir} -ltorch_cpu -lc10")
+set(pc_libtorch_libs "-ltorch_cpu -lc10")
+if(NOT pc_libtorch_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+  string(PREPEND pc_libtorch_libs "-L${pc_libtorch_dir} ")
+endif()
 if(Libtorch_CUDA AND Libtorch_torch_cuda_LIBRARY)
   string(APPEND pc_libtorch_libs
          " -Wl,--push-state,--no-as-needed,${Libtorch_torch_cuda_LIBRARY},--pop-state")
