@@ -34,6 +34,7 @@ class Cohort(ConanFile):
         toolchain = CMakeToolchain(self, generator="Ninja")
         toolchain.cache_variables.update({"COHORT_BUILD_TESTS": False,
                                           "COHORT_BUILD_EXAMPLES": False})
+        toolchain.user_presets_path = False
         toolchain.generate()
 
     def build(self):
