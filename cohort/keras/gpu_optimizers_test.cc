@@ -51,6 +51,36 @@ std::vector<Tensor> train(const distribute::Strategy& strategy, const OptimizerC
   return all;
 }
 
+// A program's own rule, for slices of the host alone.
+class OwnRule final : public optim::UpdateRule {
+ public:
+  std::string name() const override { return "Own"; }
+  optim::RuleConfig config() const override { return {.name = name(), .values = {}}; }
+  std::vector<optim::SlotSpec> slots() const override { return {{.name = "m"}}; }
+  std::vector<optim::SlotList> slot_lists() const override {
+    return {{.name = "_momentums", .slot = "m"}};
+  }
+  int num_slots() const override { return 1; }
+  bool zero_gradient_is_no_op() const override { return false; }
+  optim::StepScalars prepare(double learning_rate, int64_t) const override {
+    return {.step_size_float32 = static_cast<float>(learning_rate)};
+  }
+  void update(const optim::StepScalars& scalars, const optim::Slice& slice) const override {
+    auto* param = static_cast<float*>(slice.param);
+    auto* m = static_cast<float*>(slice.slots[0]);
+    const auto* gradient = static_cast<const float*>(slice.gradient);
+    for (int64_t i = 0; i < slice.size; ++i) {
+      m[i] = 0.5f * m[i] + gradient[i];
+      param[i] -= scalars.step_size_float32 * m[i];
+    }
+  }
+};
+
+class OwnOptimizer : public Optimizer {
+ public:
+  OwnOptimizer() : Optimizer("Own", std::make_unique<OwnRule>(), 0.05, {}) {}
+};
+
 class GpuOptimizersTest : public ::testing::TestWithParam<OptimizerCase> {
  protected:
   const testing::SimulatedGpus gpus_{2};
@@ -102,6 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
                return optimizers::Adam(
                    {.learning_rate = 0.01, .not_finite = optimizers::NotFinite::SKIP});
              }},
+        OptimizerCase{"OfTheProgram", [] { return OwnOptimizer(); }},
         OptimizerCase{"SparseAdam", [] { return optimizers::Adam({.learning_rate = 0.01}); }, true},
         OptimizerCase{"SparseSGD", [] { return optimizers::SGD({.learning_rate = 0.1}); }, true}),
     [](const auto& info) { return std::string(info.param.name); });

@@ -83,6 +83,25 @@ class RowUpdater {
 
 std::vector<DerivedScalar> UpdateRule::derived_scalars(int64_t) const { return {}; }
 
+void UpdateRule::update_tensors(const StepScalars& scalars, const TensorSlice& slice) const {
+  for (size_t i = 0; i < slice.params.size(); ++i) {
+    const Tensor param = slice.params[i].cpu().contiguous();
+    const Tensor gradient = slice.gradients[i].cpu().contiguous();
+    std::vector<Tensor> slots;
+    std::array<void*, kMaxSlots> memory{};
+    for (const auto& slot : slice.slots) {
+      memory[slots.size()] = slots.emplace_back(slot[i].cpu().contiguous()).data_ptr();
+    }
+    update(scalars, {.param = param.data_ptr(),
+                     .slots = memory.data(),
+                     .gradient = gradient.data_ptr(),
+                     .size = param.numel(),
+                     .dtype = slice.dtype});
+    slice.params[i].copy_(param);
+    for (size_t s = 0; s < slots.size(); ++s) slice.slots[s][i].copy_(slots[s]);
+  }
+}
+
 void update_rows(const UpdateRule& rule, const StepScalars& scalars, const SparseSlice& slice) {
   check_row_ids(slice);
   internal::dispatch_floating("a sparse gradient", slice.dtype, [](auto) {});

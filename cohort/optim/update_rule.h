@@ -132,9 +132,10 @@ class COHORT_API UpdateRule {
   // One step on one slice. Allocates nothing.
   // Errors: InvalidArgument (a dtype other than float32 and float64).
   virtual void update(const StepScalars& scalars, const Slice& slice) const = 0;
-  // The same on a device: a few kernels for all variables together, and no wait for them. Its
-  // kernels round as the host does, so that the bits are the host's.
-  virtual void update_tensors(const StepScalars& scalars, const TensorSlice& slice) const = 0;
+  // The same on a device. Rules of this library take a few kernels for all variables together, wait
+  // for none of them, and give the host's bits: the kernels round as the host does. By default the
+  // variables are copied to the host, updated there, and copied back.
+  virtual void update_tensors(const StepScalars& scalars, const TensorSlice& slice) const;
 
   // Whether a zero gradient leaves an element and its slots as they are. If so, update_rows touches
   // only the given rows; else it touches all, as Keras does with tf.IndexedSlices (moments decay).
