@@ -89,8 +89,9 @@ void UpdateRule::update_tensors(const StepScalars& scalars, const TensorSlice& s
     const Tensor gradient = slice.gradients[i].cpu().contiguous();
     std::vector<Tensor> slots;
     std::array<void*, kMaxSlots> memory{};
-    for (const auto& slot : slice.slots) {
-      memory[slots.size()] = slots.emplace_back(slot[i].cpu().contiguous()).data_ptr();
+    for (size_t s = 0; s < slice.slots.size(); ++s) {
+      slots.push_back(slice.slots[s][i].cpu().contiguous());
+      memory[s] = slots[s].data_ptr();
     }
     update(scalars, {.param = param.data_ptr(),
                      .slots = memory.data(),
