@@ -9,6 +9,7 @@
 //   stall PATH   start an asynchronous save: how long the call takes
 //   steps N      the median of N training steps of guide 004 on 2 replicas
 //   wait         until the asynchronous save is done
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>

@@ -1,14 +1,16 @@
-"""Writes and reads 1 GiB of variables: Cohort beside dd and torch.save, in turn, in one run.
+"""Writes and reads 1 GiB of variables: Cohort beside dd and torch.save, Debian's and today's, in turn, in
+one run.
 
 Usage: checkpoint.py BENCH_CHECKPOINT [--mib N] [--rounds N] [--directory DIR] [--json FILE]
 
 dd is the limit: the same number of bytes in blocks of 8 MiB with O_DIRECT, and synced. Reads begin
-with the file out of the page cache, for everybody. Takes 4 GiB a round while it runs. Medians over
+with the file out of the page cache, for everybody. Takes 5 GiB a round while it runs. Medians over
 the rounds; the control is dd against itself: where more than one of its rounds is half as slow
 again as their median, the disk is busy, and nothing is said.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -17,6 +19,7 @@ import subprocess
 import tempfile
 
 from harness import DEBIAN_PYTHON, Worker, medians, refuse
+from torch_peer import todays_python
 
 
 def dd(*arguments):
@@ -35,9 +38,12 @@ def evict(*paths):
 
 
 def measure(arguments, directory):
-    with Worker(arguments.program, arguments.mib) as ours, \
-            Worker(DEBIAN_PYTHON, "-m", "peers.torch_save", arguments.mib) as torch:
-        rounds = [one_round(arguments, f"{directory}/{number}", ours, torch)
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(Worker(arguments.program, arguments.mib))
+        peers = {name: stack.enter_context(Worker(python, "-m", "peers.torch_save", arguments.mib))
+                 for name, python in (("Debian's torch", DEBIAN_PYTHON),
+                                      ("today's torch", todays_python()))}
+        rounds = [one_round(arguments, f"{directory}/{number}", ours, peers)
                   for number in range(arguments.rounds)]
     # The first asynchronous save takes memory that the later ones use again.
     for one in rounds[:1]:
@@ -45,24 +51,27 @@ def measure(arguments, directory):
     return rounds
 
 
-def one_round(arguments, directory, ours, torch):
+def one_round(arguments, directory, ours, peers):
     # New names each time: to delete a gibibyte keeps the disk busy for seconds.
     os.mkdir(directory)
     blocks = arguments.mib // 8
-    files = f"{directory}/dd", f"{directory}/ckpt", f"{directory}/torch"
-    data = f"{files[1]}.data-00000-of-00001"
+    limit, own = f"{directory}/dd", f"{directory}/ckpt"
+    data = f"{own}.data-00000-of-00001"
+    saved = {name: f"{directory}/torch{index}" for index, name in enumerate(peers)}
     one = {}
-    one["dd write"] = dd("if=/dev/zero", f"of={files[0]}", "bs=8M", f"count={blocks}",
+    one["dd write"] = dd("if=/dev/zero", f"of={limit}", "bs=8M", f"count={blocks}",
                          "oflag=direct", "conv=fsync")
-    one["cohort write"] = ours(f"save {files[1]}")
-    one["torch write"] = torch(f"save {files[2]}")
-    evict(files[0], data, files[2])
-    one["dd read"] = dd(f"if={files[0]}", "of=/dev/null", "bs=8M", "iflag=direct")
-    one["cohort read"] = ours(f"load {files[1]}")
-    one["torch read"] = torch(f"load {files[2]}")
+    one["cohort write"] = ours(f"save {own}")
+    for name, torch in peers.items():
+        one[f"{name} write"] = torch(f"save {saved[name]}")
+    evict(limit, data, *saved.values())
+    one["dd read"] = dd(f"if={limit}", "of=/dev/null", "bs=8M", "iflag=direct")
+    one["cohort read"] = ours(f"load {own}")
+    for name, torch in peers.items():
+        one[f"{name} read"] = torch(f"load {saved[name]}")
     one["copy"] = ours("copy")
     one["step alone"] = ours("steps 40")
-    one["async call"] = ours(f"stall {files[1]}-async")
+    one["async call"] = ours(f"stall {own}-async")
     one["step beside the writer"] = ours("steps 20")
     ours("wait")
     return one
@@ -91,7 +100,7 @@ def main():
             refuse(f"the disk is busy: '{limit}' took {times[0]:.2f} to {times[-1]:.2f} s")
     gib = arguments.mib / 1024
     print(f"{gib:g} GiB, medians of {arguments.rounds} rounds")
-    for name in names[:6]:
+    for name in [name for name in names if name.endswith((" write", " read"))]:
         limit = median["dd write" if "write" in name else "dd read"]
         print(f"{name:24} {median[name]:7.3f} s  {gib / median[name]:6.2f} GiB/s  "
               f"{limit / median[name]:5.2f} of dd")

@@ -1,7 +1,8 @@
 """What fit costs: beside a loop of one's own and tf.keras fit, with callbacks and without, and on a
 cluster of parameter servers beside TensorFlow's, in turn, in one run.
 
-Works: cnn8, cnn64 (guide 004's model, so many images a step over all replicas, beside tf.keras), loop8_1,
+Works: cnn8, cnn64 (guide 004's model, so many images a step over all replicas, beside tf.keras and loops of
+PyTorch's: Debian's, today's eager and compiled), loop8_1,
 loop8_2, loop64_1, loop64_2 (the same beside the loop, on one and two replicas), checkpoint and
 checkpoint_wide (ModelCheckpoint saves the whole model at the end of an epoch of 5 s; wide: 5.8 million
 weights and Adam's moments, 70 MB; and how long it holds training up), tensorboard (scalars each epoch
@@ -22,6 +23,7 @@ import tempfile
 
 import report
 import samples
+import torch_peer
 from harness import KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
 from report import Comparison, Work
 
@@ -37,7 +39,7 @@ STEPS_PER_EXECUTION = 16
 
 def fits(batch, tensorflow):
     return Work(f"fit of guide 004's CNN, batches of {batch}",
-                [Comparison("fit", {"tensorflow": tensorflow})])
+                [Comparison("fit", {"tensorflow": tensorflow, torch_peer.kinds_of("fit"): None})])
 
 
 def beside_loop(replicas, batch):
@@ -125,12 +127,25 @@ class Sides:
         if side in TITLES:
             return Side(TITLES[side], [("", self._cohort(), "")], name=side)
         model, batch = "cnn", BATCHES[work]
+        if side.startswith("fit_"):
+            return self._torch_side(torch_peer.KINDS[side.removeprefix("fit_")], model, batch)
         if side == "tensorflow":
             return Side("tf.keras fit", self._tensorflow_candidates(model, batch))
         return Side("Cohort fit", [
             ("1 replica on one core", self._cohort_on_one_core(), f"fit {model} 1 {batch}"),
             *((replicas_label(count), self._cohort(), f"fit {model} {count} {batch}")
               for count in (1, 2))])
+
+    def _torch_side(self, kind, model, batch):
+        module, words = torch_peer.PROGRAMS["fit"]
+
+        def start(python, threads, blas):
+            return self._worker(f"torch {python} {threads} {blas}",
+                                [python, "-m", module, self.directory, threads],
+                                environment=torch_peer.environment(threads, blas))
+
+        candidates = torch_peer.candidates(kind, start, model, batch)
+        return Side(torch_peer.title(kind, candidates[0][1], words), candidates)
 
     def _cohort(self):
         return self._worker("cohort", [self.program, self.directory])
@@ -165,12 +180,12 @@ class Sides:
         return self._worker(name, [sys.executable, "-m", "peers.coordinator_tasks", *command],
                             pauses=False)
 
-    def _worker(self, name, command, pauses=True):
+    def _worker(self, name, command, pauses=True, environment=None):
         if name not in self.workers:
             self.workers[name] = Worker(
                 *command, pauses=pauses,
                 environment={**KEEP_FREED_MEMORY, **self.blas_kernels, "TF_CPP_MIN_LOG_LEVEL": "3",
-                             "CUDA_VISIBLE_DEVICES": ""})
+                             "CUDA_VISIBLE_DEVICES": "", **(environment or {})})
         return self.workers[name]
 
 

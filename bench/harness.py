@@ -150,12 +150,18 @@ class Side:
         near = {label: turn for label, turn in turns.items() if first[0][label] >= least}
         more = alternate(near, times - 1) if len(near) > 1 else []
         median = medians([{label: first[0][label] for label in near}, *more])
-        self.chosen = max((one for one in self.candidates if one[0] in near),
-                          key=lambda candidate: median[candidate[0]])
+        # The others do not take part again either, where the work is measured again.
+        self.candidates = [one for one in self.candidates if one[0] in near]
+        self.chosen = max(self.candidates, key=lambda candidate: median[candidate[0]])
 
     def turn(self, seconds):
         """Its figure, from a turn of about so many seconds."""
         return self._figure(self.chosen, seconds)
+
+    def first_loss(self):
+        """Of what it trains: the mean over its first steps."""
+        _, worker, command = self.chosen
+        return worker(f"loss {command}")
 
     def full_title(self):
         label = self.chosen[0]

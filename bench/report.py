@@ -14,7 +14,8 @@ import harness
 
 
 class Comparison(NamedTuple):
-    """The side `ours` beside others: {short name: ratio that is the goal, or None}."""
+    """The side `ours` beside others: {short name: ratio that is the goal, or None}. Where there are several
+    short names instead of one, the goal is that beside the best of them."""
 
     ours: str
     others: dict
@@ -37,7 +38,12 @@ class Work(NamedTuple):
     def names(self):
         """The sides that take part, each once."""
         return list(dict.fromkeys(name for one in self.comparisons
-                                  for name in [one.ours, *one.others]))
+                                  for names in [one.ours, *one.others] for name in several(names)))
+
+
+def several(names):
+    """The names that stand for one in a comparison."""
+    return (names,) if isinstance(names, str) else names
 
 
 def measure(work, sides, options):
@@ -53,19 +59,28 @@ def measure(work, sides, options):
 
 
 def rows(work, sides, rounds):
-    """A row for each side of each comparison: {work, side, figure, text, ratio, goal, verdict}."""
+    """A row for each side of each comparison: {work, name, ours, title, variant, figure, text, ratio,
+    one_of_several, best, goal, verdict}; best: whether it is that of several which comes closest."""
     median = harness.medians(rounds)
 
-    def row(name, text, ratio, goal, verdict):
-        return {"work": work.title, "side": sides[name].full_title(), "figure": median[name],
-                "text": text(median[name]), "ratio": ratio, "goal": goal, "verdict": verdict}
+    def row(name, text, **more):
+        side = sides[name]
+        return {"work": work.title, "name": name, "title": side.title, "variant": side.chosen[0],
+                "figure": median[name], "text": text(median[name]), **more}
 
     for ours, others, least, own_text in work.comparisons:
         text = own_text or work.text
-        yield row(ours, text, None, least and text(least), verdict(median[ours], least))
-        for other, goal in others.items():
-            ratio = harness.ratio(rounds, ours, other)
-            yield row(other, text, ratio, goal and f"{goal:.2f}", verdict(ratio, goal))
+        yield row(ours, text, ours=ours, ratio=None, one_of_several=False, best=False, goal=least and text(least),
+                  verdict=verdict(median[ours], least))
+        for names, goal in others.items():
+            ratios = {name: harness.ratio(rounds, ours, name) for name in several(names)}
+            best = min(ratios, key=ratios.get)
+            for name, ratio in ratios.items():
+                counts = goal is not None and name == best
+                several_kinds = len(ratios) > 1
+                yield row(name, text, ours=ours, ratio=ratio, one_of_several=several_kinds,
+                          best=several_kinds and name == best, goal=f"{goal:.2f}" if counts else None,
+                          verdict=verdict(ratio, goal if counts else None))
 
 
 def verdict(value, goal):
@@ -85,9 +100,10 @@ def print_table(all_rows, file=None):
     work = None
     for row in all_rows:
         # A work is named once.
-        lines.append([row["work"] if row["work"] != work else "", row["side"], row["text"],
+        side = f"{row['title']} [{row['variant']}]" if row["variant"] else row["title"]
+        lines.append([row["work"] if row["work"] != work else "", side, row["text"],
                       "" if row["ratio"] is None else f"{row['ratio']:.2f}", row["goal"] or "",
-                      row["verdict"]])
+                      ", ".join(filter(None, ["best" if row["best"] else "", row["verdict"]]))])
         work = row["work"]
     print("\n".join(table(["work", "side", "median", "ratio to it", "goal", ""], lines)), file=file)
     goals = [row["verdict"] for row in all_rows if row["verdict"]]
@@ -104,7 +120,7 @@ def machine():
             "load": os.getloadavg()[0]}
 
 
-def parse_options(description, works):
+def parse_options(description, works, add_options=lambda parser: None):
     parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -114,6 +130,7 @@ def parse_options(description, works):
     parser.add_argument("--quick", action="store_true", help="3 rounds of short turns")
     parser.add_argument("--no-control", action="store_true", help="to try things out")
     parser.add_argument("--json", metavar="FILE")
+    add_options(parser)
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds = 3, 0.1
@@ -126,10 +143,10 @@ def parse_options(description, works):
     return options
 
 
-def run(works, options, make_sides, versions, forget=lambda: None, notes=list):
+def run(works, options, make_sides, versions, finish=lambda name, sides: None, notes=list):
     """Measures each work while two cores are free, then prints the table and writes the JSON.
 
-    make_sides(name) returns the work's sides {short name: Side}; forget() is called after each
+    make_sides(name) returns the work's sides {short name: Side}; finish(name, sides) is called after each
     work, versions() at the end, and notes(), whose lines come below the table. The JSON and, on stderr, the rows of a work are written as soon as
     it is measured.
     """
@@ -147,7 +164,7 @@ def run(works, options, make_sides, versions, forget=lambda: None, notes=list):
                 rounds, scale = cores.while_free(control.measure,
                                                  lambda: measure(work, sides, options))
                 described["control"][name] = {"counting": scale, "copying": control.measure("copy")}
-            forget()
+            finish(name, sides)
             own_rows = list(rows(work, sides, rounds))
             print_table(own_rows, sys.stderr)
             described["rows"] += own_rows

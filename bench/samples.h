@@ -23,6 +23,8 @@ class Samples {
   static constexpr int64_t kInputs = 4;
   static constexpr int64_t kLabels = 3;
   static constexpr int64_t kBatches = kInputs * kLabels;
+  // Of so many first steps the sides' losses are compared.
+  static constexpr int64_t kFirstSteps = 6;
 
  private:
   at::Tensor inputs_;

@@ -13,6 +13,8 @@ import random
 INPUTS = 4
 LABELS = 3
 BATCHES = INPUTS * LABELS
+# Of so many first steps the sides' losses are compared; as Samples::kFirstSteps.
+FIRST_STEPS = 6
 CLASSES = 10
 VOCABULARY = 100_000
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "cohort/collective/testing_forwarding_communicator.h"
+#include "cohort/collective/forwarding_communicator.h"
 
 namespace bench {
 
@@ -21,7 +21,7 @@ class SimulatedLink final : public cohort::collective::ForwardingCommunicator {
       : ForwardingCommunicator(std::move(backend)), bytes_per_second_(bytes_per_second) {}
 
  private:
-  void before(const cohort::collective::CallOptions&, int64_t bytes) override {
+  void before(cohort::collective::CallOptions&, int64_t bytes) override {
     if (bytes_per_second_ <= 0) return;
     // From when the last bytes left: sleeping longer than asked for does not add up.
     const auto now = std::chrono::steady_clock::now();

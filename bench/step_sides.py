@@ -4,19 +4,20 @@ import itertools
 import os
 import sys
 
-from harness import DEBIAN_PYTHON, KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
+import torch_peer
+from harness import KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
+from torch_peer import OPENMP_AND_BLAS, blas_label, label
 
 THREADS = (1, 2)
-# (OpenMP's, OpenBLAS's): the latter's spin after each product, on the cores that the former need.
-OPENMP_AND_BLAS = ((1, 1), (2, 2), (2, 1))
-IMAGE_MODELS = ("cnn", "resnet")
 
 
 class StepSides:
     """Starts each program when it is first needed, and keeps it until the end."""
 
-    def __init__(self, step_worker, samples):
+    def __init__(self, step_worker, samples, other_worker=None):
+        """other_worker: another build's step_worker."""
         self.step_worker = step_worker
+        self.other_worker = other_worker
         self.tensorflow_python = tensorflow_python()
         self.samples = samples
         self.workers = {}
@@ -46,6 +47,9 @@ class StepSides:
 
     def make(self, name, model, batch):
         """A side by its short name: see step.py's comparisons."""
+        program, _, kind = name.partition("_")
+        if program in torch_peer.PROGRAMS:
+            return self._torch(program, torch_peer.KINDS[kind], model, batch)
         return getattr(self, f"_{name}")(model, batch)
 
     # Cohort's, and the loop of libtorch's own.
@@ -77,41 +81,52 @@ class StepSides:
         return Side(f"Cohort, 1 replica of {2 * batch}",
                     [("", self._cohort(), f"train {model} 1 {2 * batch}")])
 
+    def _cohort2_other(self, model, batch):
+        return self._other("Cohort, 2 replicas", f"train {model} 2 {batch}")
+
+    def _cohort1_other(self, model, batch):
+        return self._other("Cohort, 1 replica", f"train {model} 1 {batch}")
+
+    def _other(self, title, command):
+        worker = self._worker("other cohort", [self.other_worker, self.samples])
+        return Side(f"{title}, {worker.ask('version')}", [("", worker, command)])
+
     def _cohort1_core(self, model, batch):
         core = str(min(os.sched_getaffinity(0)))
         return Side("Cohort, 1 replica on one core",
                     [("", self._cohort("taskset", "--cpu-list", core), f"train {model} 1 {batch}")])
 
     def _libtorch(self, model, batch):
-        return Side("loop of libtorch alone", [
+        return self._libtorch_loop(self.step_worker, model, batch)
+
+    def _libtorch_other(self, model, batch):
+        return self._libtorch_loop(self.other_worker, model, batch)
+
+    def _libtorch_loop(self, program, model, batch):
+        candidates = [
             (label(threads, *blas_label(threads, blas)),
-             self._worker(f"libtorch {threads} {blas}", [self.step_worker, self.samples, threads],
-                          thread_count(threads, blas)), f"libtorch {model} 1 {batch}")
-            for threads, blas in OPENMP_AND_BLAS])
+             self._worker(f"{program} {threads} {blas}", [program, self.samples, threads],
+                          torch_peer.environment(threads, blas)), f"libtorch {model} 1 {batch}")
+            for threads, blas in OPENMP_AND_BLAS]
+        # "Cohort 0.1.0 on libtorch 1.13.1"
+        libtorch = candidates[0][1].ask("version").split(" on ")[1]
+        return Side(f"loop of {libtorch} alone", candidates)
 
     def _cohort_empty(self, *_):
         return Side("Cohort, 2 replicas", [("", self._cohort(), "empty run 2 0")], per_second)
 
     # Peers.
 
-    def _torch(self, model, batch):
-        return Side("PyTorch", self._torch_candidates("torch_step", model, batch))
+    def _torch(self, program, kind, model, batch):
+        module, words = torch_peer.PROGRAMS[program]
 
-    def _ddp(self, model, batch):
-        return Side("PyTorch DDP, 2 processes", self._torch_candidates("torch_ddp", model, batch))
+        def start(python, threads, blas):
+            return self._worker(f"{program} {python} {threads} {blas}",
+                                [python, "-m", module, self.samples, threads],
+                                torch_peer.environment(threads, blas))
 
-    def _torch_candidates(self, program, model, batch):
-        layouts = ["contiguous", "channels_last"] if model in IMAGE_MODELS else ["contiguous"]
-        candidates = []
-        for (threads, blas), layout, loop in itertools.product(OPENMP_AND_BLAS, layouts,
-                                                               ["loop", "foreach"]):
-            worker = self._worker(
-                f"{program} {threads} {blas}",
-                [DEBIAN_PYTHON, "-m", f"peers.{program}", self.samples, threads],
-                thread_count(threads, blas))
-            candidates.append((label(threads, *blas_label(threads, blas), layout, loop), worker,
-                               f"train {layout},{loop} {model} {batch}"))
-        return candidates
+        candidates = torch_peer.candidates(kind, start, model, batch)
+        return Side(torch_peer.title(kind, candidates[0][1], words), candidates)
 
     def _tensorflow(self, model, batch):
         return Side("TensorFlow", self._tensorflow_candidates("plain", model, batch))
@@ -158,17 +173,5 @@ class StepSides:
         return self.workers[name]
 
 
-def thread_count(threads, blas):
-    return {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(blas)}
-
-
-def blas_label(threads, blas):
-    return [] if blas == threads else [f"{blas} in BLAS"]
-
-
 def per_second(seconds):
     return 1 / seconds
-
-
-def label(threads, *words):
-    return ", ".join([f"{threads} thread{'s' if threads > 1 else ''}", *words])

@@ -9,6 +9,8 @@
 //   libtorch MODEL 1 BATCH SECONDS       the same by a loop of libtorch's own
 //   steps - MODEL BATCH COUNT            seconds that so many steps take, by a worker of those that
 //                                        TF_CONFIG names: all get the command
+//   loss COMMAND MODEL REPLICAS BATCH    the mean loss of the first steps of what such a command has
+//                                        trained; COMMAND "steps" has no REPLICAS
 //   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for an empty function
 //   parameters MODEL                     how many numbers the model learns
 //   blas_kernels                         what OPENBLAS_CORETYPE should be; "-" where nothing
@@ -36,6 +38,25 @@ namespace tf = cohort;
 
 namespace {
 
+// A training, and the mean loss of its first steps.
+class Trained {
+ public:
+  explicit Trained(std::unique_ptr<bench::Training> training) : training_(std::move(training)) {}
+
+  void step(int64_t index) {
+    const double loss = training_->step(index);
+    if (steps_ == bench::Samples::kFirstSteps) return;
+    losses_ += loss;
+    ++steps_;
+  }
+  double first_loss() const { return losses_ / static_cast<double>(steps_); }
+
+ private:
+  std::unique_ptr<bench::Training> training_;
+  double losses_ = 0;
+  int64_t steps_ = 0;
+};
+
 class Worker {
  public:
   explicit Worker(std::string samples) : directory_(std::move(samples)) {}
@@ -47,6 +68,7 @@ class Worker {
     double seconds = 0;
     words >> command >> model;
     if (command == "steps") return steps(words);
+    if (command == "loss") return first_loss(model, words);
     if (command == "parameters") return static_cast<double>(bench::count_parameters(model));
     if (command == "forget") {
       trainings_.clear();
@@ -59,31 +81,52 @@ class Worker {
     }
     const bool profiled = command == "profiled";
     if (profiled) command = "train";
-    const auto key = std::make_tuple(command, model, replicas, batch);
-    std::unique_ptr<bench::Training>& training = trainings_[key];
-    if (!training) {
-      training = make_training(command, model, replicas, batch);
-      training->step(0);  // builds what is built lazily
+    const Key key{command, model, replicas, batch};
+    auto found = trainings_.find(key);
+    if (found == trainings_.end()) {
+      found = trainings_.try_emplace(key, make_training(command, model, replicas, batch)).first;
+      found->second.step(0);  // builds what is built lazily
     }
+    Trained& training = found->second;
     if (profiled) tf::profiler::start();
-    const double step = bench::time_steps(seconds, [&](int64_t index) { training->step(index); });
+    const double step = bench::time_steps(seconds, [&](int64_t index) { training.step(index); });
     if (profiled) tf::profiler::stop();
     return static_cast<double>(replicas * batch) / step;
   }
 
  private:
+  // The command, the model, how many replicas and the batch of each.
+  using Key = std::tuple<std::string, std::string, int64_t, int64_t>;
+
+  double first_loss(std::string command, std::istringstream& words) {
+    std::string model;
+    int64_t replicas = 1, batch = 0;
+    if (command == "steps") words >> model;  // a variant, which Cohort has none of
+    words >> model;
+    if (command != "steps") words >> replicas;
+    if (!(words >> batch)) throw std::invalid_argument("arguments missing");
+    if (command == "profiled") command = "train";
+    const auto found = trainings_.find({command, model, replicas, batch});
+    if (found == trainings_.end()) throw std::invalid_argument("there is no such training");
+    return found->second.first_loss();
+  }
+
   double steps(std::istringstream& words) {
     std::string model;
     int64_t batch = 0, count = 0;
     if (!(words >> model >> batch >> count)) throw std::invalid_argument("arguments missing");
     if (!workers_) workers_.emplace();
-    std::unique_ptr<bench::Training>& training = trainings_[{"steps", model, 1, batch}];
-    if (!training) {
+    const Key key{"steps", model, 1, batch};
+    auto found = trainings_.find(key);
+    if (found == trainings_.end()) {
       const auto [samples, added] = samples_.try_emplace(model, directory_, model);
-      training = bench::train_with_strategy(*workers_, samples->second, model, batch);
+      found = trainings_
+                  .try_emplace(key, bench::train_with_strategy(*workers_, samples->second, model,
+                                                               batch))
+                  .first;
     }
     const auto start = std::chrono::steady_clock::now();
-    for (int64_t i = 0; i < count; ++i) training->step(next_step_++);
+    for (int64_t i = 0; i < count; ++i) found->second.step(next_step_++);
     return bench::seconds_since(start);
   }
 
@@ -111,8 +154,7 @@ class Worker {
   std::map<int64_t, tf::distribute::MirroredStrategy> strategies_;
   std::optional<tf::distribute::MultiWorkerMirroredStrategy> workers_;
   int64_t next_step_ = 0;
-  std::map<std::tuple<std::string, std::string, int64_t, int64_t>, std::unique_ptr<bench::Training>>
-      trainings_;
+  std::map<Key, Trained> trainings_;
 };
 
 }  // namespace

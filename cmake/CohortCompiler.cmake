@@ -3,10 +3,11 @@
 # cohort_options: for every target. cohort_private_options: for our own sources only.
 # cohort_test_options: for tests, whose own code is never hot: a third of what they cost to compile
 #   would be its optimisation.
-# cohort_precompile(TARGET LIBRARY|TEST|USER): shares one precompiled header among all libraries, one
-#   among all tests, and one among what includes <cohort/cohort.h>; does nothing where
-#   COHORT_PRECOMPILED_HEADERS is off.
+# cohort_precompile(TARGET LIBRARY|DATA_LIBRARY|TEST|USER): shares one precompiled header among all
+#   libraries of a kind, one among all tests, and one among what includes <cohort/cohort.h>; does
+#   nothing where COHORT_PRECOMPILED_HEADERS is off.
 # cohort_hide(TARGET): what it does not mark with COHORT_API, the shared library does not export.
+# cohort_show(TARGET): the shared library exports all of it, for another one of ours.
 
 option(COHORT_WERROR "Warnings in our own sources are errors" OFF)
 
@@ -22,6 +23,10 @@ add_library(cohort_private_options INTERFACE)
 target_compile_options(
   cohort_private_options INTERFACE -Wall -Wextra -Wpedantic -Werror=return-type
                                    -Wno-unused-parameter -fstack-protector-strong)
+# A fused multiply-add rounds once where two operations round twice. g++ makes one of them wherever
+# the processor has it, so on ARM64 everywhere: then a number would depend on the processor, and on
+# how the compiler has arranged an expression. The kernels that may fuse say so themselves.
+target_compile_options(cohort_private_options INTERFACE -ffp-contract=off)
 add_library(cohort_test_options INTERFACE)
 target_link_libraries(cohort_test_options INTERFACE cohort_private_options)
 # GoogleTest's macros hold the file's name: the same in each clone, for ccache.
@@ -34,6 +39,10 @@ if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
     # PR105651.
     target_compile_options(cohort_private_options INTERFACE -Wno-restrict -Wno-stringop-overflow)
   endif()
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # A false alarm where a handle's temporary returns a reference to what outlives it.
+  target_compile_options(cohort_private_options INTERFACE -Wno-dangling-reference)
 endif()
 if(COHORT_WERROR)
   target_compile_options(cohort_private_options INTERFACE -Werror)
@@ -81,18 +90,27 @@ function(cohort_hide target)
                                              VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
-# The header of the libraries and that of the tests differ because one is compiled -fPIC, the other
-# -fPIE, which g++ refuses to mix.
+function(cohort_show target)
+  set_target_properties(${target} PROPERTIES VISIBILITY_INLINES_HIDDEN ON)
+  # What it exports it still calls, and inlines, as its own.
+  target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+endfunction()
+
+# The headers of the libraries and that of the tests differ because those are compiled -fPIC, this
+# one -fPIE, and those of the libraries in their visibility, which g++ refuses to mix.
 if(COHORT_PRECOMPILED_HEADERS)
   set(cohort_common_headers <ATen/core/Tensor.h> <ATen/TensorOperators.h> <algorithm> <functional>
                             <map> <memory> <optional> <string> <vector>)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() { return 0; }\n")
 
-  add_library(cohort_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
-  target_link_libraries(cohort_precompiled PRIVATE cohort_options cohort_private_options
-                                                   Libtorch::Libtorch Threads::Threads)
+  foreach(precompiled cohort_precompiled cohort_precompiled_data)
+    add_library(${precompiled} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+    target_link_libraries(${precompiled} PRIVATE cohort_options cohort_private_options
+                                                 Libtorch::Libtorch Threads::Threads)
+    target_precompile_headers(${precompiled} PRIVATE ${cohort_common_headers})
+  endforeach()
   cohort_hide(cohort_precompiled)
-  target_precompile_headers(cohort_precompiled PRIVATE ${cohort_common_headers})
+  cohort_show(cohort_precompiled_data)
 
   if(COHORT_BUILD_TESTS)
     add_executable(cohort_precompiled_test ${PROJECT_BINARY_DIR}/precompiled.cc)
@@ -112,6 +130,8 @@ function(cohort_precompile target kind)
   if(COHORT_PRECOMPILED_HEADERS)
     if(kind STREQUAL "LIBRARY")
       target_precompile_headers(${target} REUSE_FROM cohort_precompiled)
+    elseif(kind STREQUAL "DATA_LIBRARY")
+      target_precompile_headers(${target} REUSE_FROM cohort_precompiled_data)
     elseif(kind STREQUAL "USER")
       target_precompile_headers(${target} REUSE_FROM cohort_precompiled_user)
     else()

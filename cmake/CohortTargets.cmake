@@ -1,7 +1,8 @@
-# cohort_library(NAME SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [NO_LIBTORCH])
+# cohort_library(NAME [IN_DATA_LIBRARY] SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [NO_LIBTORCH])
 #   One static library a folder: target cohort_NAME, alias cohort::NAME; all of them make up the
-#   shared library cohort::cohort. DEPS are what its headers include, PRIVATE_DEPS what only its
-#   sources do. NO_LIBTORCH: for parsers, which fuzzers run without libtorch's 300 MB.
+#   shared libraries cohort::cohort and, those IN_DATA_LIBRARY, cohort::data. DEPS are what its
+#   headers include, PRIVATE_DEPS what only its sources do. NO_LIBTORCH: for parsers, which fuzzers
+#   run without libtorch's 300 MB.
 # cohort_unit_tests(NAME SOURCES ... [DEPS ...] [NO_LIBTORCH])
 #   One GoogleTest program a folder: target NAME_test, label `unit`. NO_LIBTORCH: what it tests
 #   needs none. Takes the other options of cohort_test_program, too.
@@ -24,25 +25,35 @@ foreach(kind programs sources)
        CONTENT "$<JOIN:$<TARGET_PROPERTY:cohort_test_options,cohort_${kind}>,\n>\n")
 endforeach()
 
-set_property(GLOBAL PROPERTY COHORT_LIBRARIES "")
-set_property(GLOBAL PROPERTY COHORT_LIBRARY_DEPS "")
+foreach(library COHORT COHORT_DATA)
+  set_property(GLOBAL PROPERTY ${library}_LIBRARIES "")
+  set_property(GLOBAL PROPERTY ${library}_LIBRARY_DEPS "")
+endforeach()
 
 function(cohort_library name)
-  cmake_parse_arguments(arg "NO_LIBTORCH" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "IN_DATA_LIBRARY;NO_LIBTORCH" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(cohort_${name} STATIC ${arg_SOURCES})
   add_library(cohort::${name} ALIAS cohort_${name})
-  cohort_hide(cohort_${name})
+  if(arg_IN_DATA_LIBRARY)
+    set(library COHORT_DATA)
+    set(kind DATA_LIBRARY)
+    cohort_show(cohort_${name})
+  else()
+    set(library COHORT)
+    set(kind LIBRARY)
+    cohort_hide(cohort_${name})
+  endif()
   target_link_libraries(
     cohort_${name}
     PUBLIC cohort_options Threads::Threads ${arg_DEPS}
     PRIVATE cohort_private_options ${arg_PRIVATE_DEPS})
   if(NOT arg_NO_LIBTORCH)
     target_link_libraries(cohort_${name} PUBLIC Libtorch::Libtorch)
-    cohort_precompile(cohort_${name} LIBRARY)
+    cohort_precompile(cohort_${name} ${kind})
   endif()
-  set_property(GLOBAL APPEND PROPERTY COHORT_LIBRARIES cohort_${name})
+  set_property(GLOBAL APPEND PROPERTY ${library}_LIBRARIES cohort_${name})
   list(FILTER arg_PRIVATE_DEPS EXCLUDE REGEX "^cohort::")
-  set_property(GLOBAL APPEND PROPERTY COHORT_LIBRARY_DEPS ${arg_PRIVATE_DEPS})
+  set_property(GLOBAL APPEND PROPERTY ${library}_LIBRARY_DEPS ${arg_PRIVATE_DEPS})
 endfunction()
 
 function(cohort_program name)

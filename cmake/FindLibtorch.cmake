@@ -3,12 +3,11 @@
 #
 # Hints: -DLibtorch_ROOT=DIR, where DIR holds include/ and lib/ (the folder torch/ of a wheel).
 # -DLibtorch_CUDA=OFF leaves out torch_cuda, which does not load without NVIDIA's libraries.
-# Versions that Cohort was never tried with are refused; -DCOHORT_ALLOW_UNTRIED_LIBTORCH=ON lets
-# one through with a warning.
+# A version that Cohort was not tried with gets a warning; one before 1.13 is refused.
 # Result: the imported target Libtorch::Libtorch, Libtorch_VERSION, Libtorch_CXX11_ABI.
-option(COHORT_ALLOW_UNTRIED_LIBTORCH "Accept versions of libtorch that were not tried" OFF)
 option(Libtorch_CUDA "Load libtorch's CUDA part where it has one" ON)
-set(Libtorch_tried 1.13 2.7)
+set(Libtorch_oldest 1.13)
+set(Libtorch_tried 1.13 2.6 2.7 2.11 2.15)
 
 find_path(Libtorch_INCLUDE_DIR ATen/core/Tensor.h
           HINTS ${Libtorch_ROOT}/include)
@@ -16,8 +15,9 @@ find_path(Libtorch_INCLUDE_DIR ATen/core/Tensor.h
 find_library(Libtorch_torch_cpu_LIBRARY torch_cpu HINTS ${Libtorch_ROOT}/lib)
 find_library(Libtorch_c10_LIBRARY c10 HINTS ${Libtorch_ROOT}/lib)
 find_library(Libtorch_torch_cuda_LIBRARY torch_cuda HINTS ${Libtorch_ROOT}/lib)
+find_library(Libtorch_c10_cuda_LIBRARY c10_cuda HINTS ${Libtorch_ROOT}/lib)
 mark_as_advanced(Libtorch_INCLUDE_DIR Libtorch_torch_cpu_LIBRARY Libtorch_c10_LIBRARY
-                 Libtorch_torch_cuda_LIBRARY)
+                 Libtorch_torch_cuda_LIBRARY Libtorch_c10_cuda_LIBRARY)
 
 if(Libtorch_INCLUDE_DIR)
   foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
@@ -33,16 +33,14 @@ endif()
 unset(Libtorch_refusal)
 if(Libtorch_VERSION)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" Libtorch_minor_version ${Libtorch_VERSION})
-  if(NOT Libtorch_minor_version IN_LIST Libtorch_tried)
+  if(Libtorch_VERSION VERSION_LESS Libtorch_oldest)
+    set(Libtorch_refusal "Cohort needs libtorch ${Libtorch_oldest} or a later one: \
+${Libtorch_VERSION} in ${Libtorch_INCLUDE_DIR} lacks functions that it calls. Name another one by \
+-DLibtorch_ROOT=DIR.")
+  elseif(NOT Libtorch_minor_version IN_LIST Libtorch_tried)
     list(JOIN Libtorch_tried ", " Libtorch_tried_text)
-    set(Libtorch_untried "Cohort was tried with libtorch ${Libtorch_tried_text}, not with \
+    message(WARNING "Cohort was tried with libtorch ${Libtorch_tried_text}, not with \
 ${Libtorch_VERSION} in ${Libtorch_INCLUDE_DIR}")
-    if(COHORT_ALLOW_UNTRIED_LIBTORCH)
-      message(WARNING "${Libtorch_untried}")
-    else()
-      set(Libtorch_refusal "${Libtorch_untried}. Name another one by -DLibtorch_ROOT=DIR, or try it \
-with -DCOHORT_ALLOW_UNTRIED_LIBTORCH=ON.")
-    endif()
   endif()
 endif()
 
@@ -84,9 +82,10 @@ if(Libtorch_FOUND AND NOT TARGET Libtorch::Libtorch)
     Libtorch::Libtorch
     INTERFACE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-include ATen/core/ivalue.h>")
   # A CUDA build registers its kernels when torch_cuda is loaded; nothing refers to it by symbol.
-  if(Libtorch_CUDA AND Libtorch_torch_cuda_LIBRARY)
+  # Programs that choose streams or ask for a device's memory refer to c10_cuda.
+  if(Libtorch_CUDA AND Libtorch_torch_cuda_LIBRARY AND Libtorch_c10_cuda_LIBRARY)
     target_link_options(
-      Libtorch::Libtorch
-      INTERFACE "LINKER:--push-state,--no-as-needed,${Libtorch_torch_cuda_LIBRARY},--pop-state")
+      Libtorch::Libtorch INTERFACE "LINKER:--push-state,--no-as-needed,\
+${Libtorch_torch_cuda_LIBRARY},${Libtorch_c10_cuda_LIBRARY},--pop-state")
   endif()
 endif()

@@ -70,3 +70,19 @@ install_packages() {
   retry "${apt_get[@]}" update
   retry "${apt_get[@]}" install --yes --no-install-recommends "${missing[@]}"
 }
+
+# Makes a Python environment of what pip is told to install, where it is missing. COMPLETE, if not empty,
+# is a command that is given its folder at the end.
+make_python_environment() {  # PYTHON FOLDER COMPLETE PIP_ARGUMENT...
+  local python=$1 folder=$2 complete=$3 building=$2.building.$$
+  shift 3
+  [[ ! -x $folder/bin/python ]] || return 0
+  say "making the Python environment $folder (once)"
+  mkdir -p "$(dirname "$folder")"
+  rm -rf "$building"
+  "$python" -m venv "$building"
+  retry "$building/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+  [[ -z $complete ]] || "$complete" "$building"
+  # A name that is only ever a whole environment; whoever comes second throws its own away.
+  mv -T "$building" "$folder" 2>/dev/null || rm -rf "$building"
+}

@@ -70,7 +70,7 @@ class Peer:
             made.compile(optimizer=tensorflow_models.make_optimizer(model, optimizer == "legacy"),
                          loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
                          metrics=["accuracy"], steps_per_execution=per)
-        return run_of(made, self.dataset(model, batch), per), batch
+        return turns.Training(run_of(made, self.dataset(model, batch), per), batch)
 
     def parameters(self, model):
         return sum(int(tf.size(v)) for v in tensorflow_models.make(model).trainable_variables)

@@ -8,7 +8,6 @@ keras or legacy optimizers; of an empty step: eager or function.
 
 import gc
 import sys
-import time
 
 import numpy as np
 import tensorflow as tf
@@ -49,8 +48,7 @@ class Training:
             if name == "cnn":  # guide 004's step has one
                 self.accuracy = tf.keras.metrics.SparseCategoricalAccuracy()
         self.batches = list(batches(directory, name, batch, strategy))
-        self.step = tf.function(self.distributed_step if strategy else self.train_step)
-        self.steps = 0
+        self.function = tf.function(self.distributed_step if strategy else self.train_step)
 
     def train_step(self, inputs, labels):
         with tf.GradientTape() as tape:
@@ -69,13 +67,8 @@ class Training:
         losses = self.strategy.run(self.train_step, args=(inputs, labels))
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
-    def run(self, count):
-        start = time.perf_counter()
-        for _ in range(count):
-            loss = self.step(*self.batches[self.steps % len(self.batches)])
-            self.steps += 1
-            loss.numpy()
-        return time.perf_counter() - start
+    def step(self, inputs, labels):
+        return float(self.function(inputs, labels).numpy())
 
 
 class Peer:
@@ -85,7 +78,7 @@ class Peer:
 
     def training(self, variant, model, batch):
         training = Training(self.directory, variant, model, batch, self.strategy)
-        return training.run, training.global_batch
+        return turns.over(training.batches, training.step, training.global_batch)
 
     def empty(self, variant):
         def step():

@@ -1,7 +1,7 @@
 """PyTorch's DistributedDataParallel's turn of bench/step.py: two processes over Gloo.
 
-Usage: python3 -m peers.torch_ddp SAMPLES THREADS, with commands as in turns.py; THREADS are a
-process's. OPENBLAS_NUM_THREADS must be THREADS too.
+Usage: python3 -m peers.torch_ddp SAMPLES THREADS, with commands as in turns.py and variants as in
+torch_training.Rank; THREADS are a process's. OPENBLAS_NUM_THREADS must be THREADS too.
 """
 
 import multiprocessing
@@ -9,11 +9,10 @@ import os
 import sys
 import tempfile
 
-import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from peers import torch_models, torch_training, turns
+from peers import torch_training, turns
 
 RANKS = 2
 
@@ -27,25 +26,30 @@ def serve_rank(directory, threads, rank, meeting_place, commands):
     torch_training.set_up(threads)
     distributed.init_process_group("gloo", init_method=f"file://{meeting_place}", rank=rank,
                                    world_size=RANKS)
+    own = torch_training.Rank(directory, rank, RANKS, wrap)
     trainings = {}
     while True:
         try:
-            key, count = commands.recv()
+            command, key, *count = commands.recv()
         except EOFError:
             return
-        if key is None:
+        if command == "forget":
             trainings.clear()
+            own.forget()
             continue
         if key not in trainings:
-            trainings[key] = torch_training.Training(directory, *key, rank, RANKS, wrap)
+            trainings[key] = own.training(*key)
         distributed.barrier()
-        commands.send(trainings[key].run(count))
+        training = trainings[key]
+        commands.send(training.run(*count) if command == "run" else training.first_loss())
 
 
 class Peer:
     def __init__(self, directory, threads):
         context = multiprocessing.get_context("spawn")
         meeting_place = os.path.join(tempfile.mkdtemp(dir=directory), "ranks")
+        self.parameters = torch_training.count_parameters
+        self.version = torch_training.version
         self.ranks = []
         for rank in range(RANKS):
             ours, theirs = context.Pipe()
@@ -54,23 +58,20 @@ class Peer:
             theirs.close()
             self.ranks.append(ours)
 
-    def training(self, variant, model, batch):
-        def run(count):
-            for rank in self.ranks:
-                rank.send(((variant, model, batch), count))
-            return max(rank.recv() for rank in self.ranks)
+    def ask(self, *command):
+        """The ranks' answers; they carry the command out at the same time."""
+        for rank in self.ranks:
+            rank.send(command)
+        return [rank.recv() for rank in self.ranks]
 
-        return run, RANKS * batch
-
-    def parameters(self, model):
-        return sum(p.numel() for p in torch_models.MODELS[model]().parameters())
+    def training(self, *key):
+        *_, batch = key
+        return turns.Training(lambda count: max(self.ask("run", key, count)), RANKS * batch,
+                              lambda: sum(self.ask("loss", key)) / RANKS)
 
     def forget(self):
         for rank in self.ranks:
-            rank.send((None, 0))
-
-    def version(self):
-        return f"PyTorch {torch.__version__}"
+            rank.send(("forget", None))
 
 
 def main():

@@ -75,14 +75,20 @@ class ResNet18(nn.Sequential):
 MODELS = {"cnn": Cnn, "mlp": Mlp, "embedding": Embedding, "lstm": Lstm, "resnet": ResNet18}
 
 
-def make_optimizer(name, model, foreach):
+# How an optimizer goes through the parameters. Debian's PyTorch has the first two on CPUs.
+FORMS = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
+
+
+def make_optimizer(name, model, form):
+    """`form`: one of FORMS."""
+    how = FORMS[form]
     if name == "embedding":
-        return torch.optim.SGD(model.parameters(), lr=0.1, foreach=foreach)
+        return torch.optim.SGD(model.parameters(), lr=0.1, **how)
     if name == "resnet":
-        return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, foreach=foreach)
+        return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, **how)
     groups = model.parameters()
     if name == "cnn":
         groups = [{"params": [p for p in model.parameters() if p.dim() > 1],
                    "weight_decay": GUIDE_WEIGHT_DECAY},
                   {"params": [p for p in model.parameters() if p.dim() == 1]}]
-    return torch.optim.Adam(groups, lr=0.001, foreach=foreach)
+    return torch.optim.Adam(groups, lr=0.001, **how)

@@ -1,32 +1,27 @@
 """PyTorch's turn of bench/step.py, in one process.
 
-Usage: python3 -m peers.torch_step SAMPLES THREADS, with commands as in turns.py.
-OPENBLAS_NUM_THREADS must be THREADS too.
+Usage: python3 -m peers.torch_step SAMPLES THREADS, with commands as in turns.py and variants as in
+torch_training.Rank. OPENBLAS_NUM_THREADS must be THREADS too.
 """
 
 import gc
 import sys
 
-import torch
-
-from peers import torch_models, torch_training, turns
+from peers import torch_training, turns
 
 
 class Peer:
     def __init__(self, directory):
-        self.directory = directory
+        self.rank = torch_training.Rank(directory)
+        self.parameters = torch_training.count_parameters
+        self.version = torch_training.version
 
     def training(self, variant, model, batch):
-        return torch_training.Training(self.directory, variant, model, batch).run, batch
-
-    def parameters(self, model):
-        return sum(p.numel() for p in torch_models.MODELS[model]().parameters())
+        return self.rank.training(variant, model, batch)
 
     def forget(self):
+        self.rank.forget()
         gc.collect()
-
-    def version(self):
-        return f"PyTorch {torch.__version__}"
 
 
 def main():

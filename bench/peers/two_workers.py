@@ -27,7 +27,10 @@ class Peer:
         def run(count):
             return max(map(float, self.ask(f"steps {variant} {model} {batch} {count}")))
 
-        return run, WORKERS * batch
+        def first_loss():
+            return float(self.ask(f"loss steps {variant} {model} {batch}")[0])
+
+        return turns.Training(run, WORKERS * batch, first_loss)
 
     def parameters(self, model):
         return float(self.ask(f"parameters {model}")[0])

@@ -18,7 +18,7 @@ std::shared_ptr<rpc::Channel> ChannelPool::channel(const TaskId& task, const std
     if (closed_) {  // not what a function threw that wanted it
       std::rethrow_exception(rpc::make_error(Code::kCancelled,
                                              str("no channel to ", task, ": this task has stopped"),
-                                             "", {.phase = "stopped"}));
+                                             "", {.phase = "stopped", .cause = Cause::kClosed}));
     }
     const auto found = channels_.find(task);
     if (found != channels_.end() && found->second->address() == address) return found->second;

@@ -1,8 +1,6 @@
 #include "cohort/cluster/metrics_server.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,9 +12,7 @@
 
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/core/error.h"
-#include "cohort/core/host/event_fd.h"
 #include "cohort/core/observe/logging.h"
-#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal {
 namespace {
@@ -145,40 +141,32 @@ class MetricsServer::Connection {
 
 MetricsServer::MetricsServer(UniqueFd listener, std::function<std::string()> text,
                              const MetricsLimits& limits)
-    : text_(std::move(text)),
-      limits_(limits),
-      listener_(std::move(listener)),
-      stop_event_(make_event_fd()) {
+    : text_(std::move(text)), limits_(limits), listener_(std::move(listener)) {
   const rpc::SocketAddress address = rpc::listening_address(listener_.get());
   address_ = rpc::host_and_port(address.host, address.port);
   ::fcntl(listener_.get(), F_SETFL, ::fcntl(listener_.get(), F_GETFL) | O_NONBLOCK);
-  thread_ = start_thread("to answer /metrics with", [this] { run(); });
+  thread_.start("to answer /metrics with", "cohort-metrics", [this] { run(); });
 }
 
 MetricsServer::~MetricsServer() { stop(); }
 
 void MetricsServer::stop() {
   const std::lock_guard lock(stop_mutex_);
-  if (!thread_.joinable()) return;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
-  thread_.join();
+  thread_.end();
   connections_.clear();
   listener_.reset();
 }
 
 void MetricsServer::run() {
-  ::pthread_setname_np(::pthread_self(), "cohort-metrics");
   std::vector<pollfd> watched;
   while (true) {
     Time now = std::chrono::steady_clock::now();
     const bool accepts = connections_.size() < limits_.max_connections && now >= accept_at_;
-    watched.assign({{stop_event_.get(), POLLIN, 0}, {accepts ? listener_.get() : -1, POLLIN, 0}});
+    watched.assign({thread_.stop(), {accepts ? listener_.get() : -1, POLLIN, 0}});
     for (const auto& connection : connections_) {
       watched.push_back({connection->socket(), connection->events(), 0});
     }
-    if (::poll(watched.data(), watched.size(), milliseconds_to_next(now)) < 0) continue;  // EINTR
-    if (watched[0].revents != 0) return;
+    if (!thread_.poll(watched, milliseconds_to_next(now))) return;
     now = std::chrono::steady_clock::now();
     size_t i = 2;
     std::erase_if(connections_, [&](const auto& connection) {

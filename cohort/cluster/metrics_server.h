@@ -9,9 +9,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "cohort/core/host/polling_thread.h"
 #include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal {
@@ -53,12 +53,11 @@ class MetricsServer {
   const std::function<std::string()> text_;
   const MetricsLimits limits_;
   UniqueFd listener_;
-  UniqueFd stop_event_;
   std::string address_;
   std::vector<std::unique_ptr<Connection>> connections_;  // the thread's
   Time accept_at_{};                                      // not before: the last attempt failed
   std::mutex stop_mutex_;
-  std::thread thread_;
+  PollingThread thread_;
 };
 
 }  // namespace cohort::internal

@@ -1,7 +1,6 @@
 #include "cohort/cluster/server_core.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <random>
@@ -252,8 +251,7 @@ void ServerCore::request_stop(const std::string& reason) {
   if (!reason.empty() && reason != membership::kEndOfProgram) {
     log_info("Server of ", task_, " stops: ", reason);
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+  signal_event(stop_event_.get());
 }
 
 void ServerCore::request_stop(std::exception_ptr error) {

@@ -24,8 +24,7 @@ struct Note {
   void take(int number) {
     int none = 0;
     signal.compare_exchange_strong(none, number);
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(event.load(), &one, sizeof one);
+    signal_event(event.load());
   }
   void open() {
     if (event.load() < 0) event = make_event_fd().release();

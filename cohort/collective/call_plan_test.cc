@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cohort/collective/checked_communicator.h"
-#include "cohort/collective/testing_forwarding_communicator.h"
+#include "cohort/collective/forwarding_communicator.h"
 #include "cohort/collective/testing_members.h"
 #include "cohort/collective/testing_socket_communicator.h"
 
@@ -24,7 +24,7 @@ class Counted final : public ForwardingCommunicator {
   int calls = 0;
 
  private:
-  void before(const CallOptions&, int64_t) override { ++calls; }
+  void before(CallOptions&, int64_t) override { ++calls; }
 };
 
 // Two tasks behind sockets: a backend that compares nothing.

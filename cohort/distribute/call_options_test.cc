@@ -11,7 +11,7 @@
 
 #include "cohort/collective/call_timeout.h"
 #include "cohort/collective/forming/limited_communicator.h"
-#include "cohort/collective/testing_forwarding_communicator.h"
+#include "cohort/collective/forwarding_communicator.h"
 #include "cohort/collective/testing_members.h"
 #include "cohort/distribute/core/communication_scope.h"
 #include "cohort/distribute/strategies/replica_context.h"
@@ -127,7 +127,7 @@ class Recorded final : public collective::ForwardingCommunicator {
   std::vector<nanoseconds> take() { return std::exchange(timeouts_, {}); }
 
  private:
-  void before(const collective::CallOptions& options, int64_t) override {
+  void before(collective::CallOptions& options, int64_t) override {
     timeouts_.push_back(options.timeout);
   }
   std::vector<nanoseconds> timeouts_;  // of one task, whose calls come one after another

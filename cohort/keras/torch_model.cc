@@ -1,5 +1,6 @@
 #include "cohort/keras/torch_model.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 
 #include <algorithm>

@@ -48,7 +48,7 @@ TEST(AllocationsTest, ANoGradientAsksForNoMemory) {
 TEST(AllocationsTest, NodesAndTheirEdgesAreMadeInMemoryOfTheStepBefore) {
   const Tensor leaf = at::ones({}).requires_grad_();
   const std::array<Tensor, 3> leaves = {leaf, leaf, leaf};
-  const std::shared_ptr<torch::autograd::Node> accumulator =
+  const NodePtr<torch::autograd::Node> accumulator =
       torch::autograd::impl::grad_accumulator(leaf);  // else each step makes one
   const auto step = [&] {
     const auto first = make_node<PassingNode>();

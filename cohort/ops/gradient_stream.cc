@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cohort/core/threads/scratch.h"
+#include "cohort/ops/graph_node.h"
 #include "cohort/ops/small_sums.h"
 
 namespace cohort::internal {
@@ -32,14 +33,14 @@ class GradientStream::Hook final : public FunctionPostHook {
 };
 
 struct GradientStream::Watched {
-  std::shared_ptr<Node> node;  // which the leaf itself only refers to
+  NodePtr<Node> node;  // which the leaf itself only refers to
   uintptr_t hook;
 };
 
 GradientStream::GradientStream(std::vector<Tensor> leaves) : leaves_(std::move(leaves)) {
   for (size_t i = 0; i < leaves_.size(); ++i) {
     if (!leaves_[i].requires_grad()) continue;
-    std::shared_ptr<Node> node = torch::autograd::impl::grad_accumulator(leaves_[i]);
+    NodePtr<Node> node = torch::autograd::impl::grad_accumulator(leaves_[i]);
     const uintptr_t hook = node->add_post_hook(std::make_unique<Hook>(this, i));
     watched_.push_back({std::move(node), hook});
   }

@@ -1,5 +1,6 @@
 #include "cohort/ops/graph_node.h"
 
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <array>
@@ -38,14 +39,39 @@ KeptEdges& kept_edges() {
   return kept;
 }
 
+// Lists of edges that the thread is about to clear, while it does.
+using Ending = c10::SmallVector<edge_list, 16>;
+constinit thread_local Ending* ending = nullptr;
+
+// A node that ends may be the last user of others. They end in turn and not within each other,
+// since graphs are longer than a stack is deep. libtorch may have taken the edges out before.
+void end(edge_list&& edges) {
+  if (ending != nullptr) {
+    ending->push_back(std::move(edges));
+    return;
+  }
+  Ending lists;
+  lists.push_back(std::move(edges));
+  ending = &lists;
+  while (!lists.empty()) {
+    edge_list last = lists.pop_back_val();
+    last.clear();
+    if (keeps_edges) kept_edges().give_back(std::move(last));
+  }
+  ending = nullptr;
+}
+
 }  // namespace
 
-// libtorch has taken the edges out by now, or their nodes end here: either may end nodes that do
-// the same.
-GraphNode::~GraphNode() {
-  edge_list edges = std::move(next_edges());
-  edges.clear();
-  if (keeps_edges) kept_edges().give_back(std::move(edges));
+GraphNode::~GraphNode() { end(std::move(next_edges())); }
+
+void GraphNode::release_resources() {
+  end(std::move(next_edges()));
+  [](auto* node) {
+    if constexpr (requires { node->torch::autograd::Node::release_resources(); }) {
+      node->torch::autograd::Node::release_resources();
+    }
+  }(this);
 }
 
 edge_list take_edges() { return keeps_edges ? kept_edges().take() : edge_list(); }
@@ -68,7 +94,7 @@ float number_of(const Tensor& scalar) {
   return is_plain ? *scalar.data_ptr<float>() : scalar.item<float>();
 }
 
-void record(Tensor& output, edge_list edges, const std::shared_ptr<GraphNode>& node) {
+void record(Tensor& output, edge_list edges, const NodePtr<GraphNode>& node) {
   node->set_next_edges(std::move(edges));
   torch::autograd::set_history(output, node);
 }

@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/failure_frame.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/failed_program.h"
 #include "cohort/parameter_server/runner/loop_result.h"
@@ -99,6 +100,7 @@ void ParameterServerCore::end_others() noexcept {
       // A lost task's host may not answer at all.
       if (serves && status_of(task) != distribute::TaskStatus::kLost) left.push_back(task);
     }
+    Backoff pauses(kAgain);
     while (!left.empty() && std::chrono::steady_clock::now() < deadline) {
       std::vector<std::future<std::exception_ptr>> ended;
       for (const TaskId& task : left) {
@@ -116,7 +118,7 @@ void ParameterServerCore::end_others() noexcept {
         if (error != nullptr && was_refused(error) && is_alive) again.push_back(left[i]);
       }
       left = std::move(again);
-      if (!left.empty()) std::this_thread::sleep_for(kAgain);
+      if (!left.empty()) pauses.sleep(deadline);
     }
   } catch (const std::exception& error) {
     log_info("the other tasks were not told of the end: ", error.what());

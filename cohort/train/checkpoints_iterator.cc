@@ -5,6 +5,7 @@
 
 #include "cohort/core/durations.h"
 #include "cohort/core/observe/logging.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/core/threads/bounded_wait.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/saving/latest_checkpoint.h"
@@ -51,12 +52,14 @@ std::optional<std::string> CheckpointsIterator::look() {
 std::optional<std::string> CheckpointsIterator::wait_for_another() {
   constexpr auto kLogInterval = std::chrono::minutes(1);
   const auto start = Clock::now();
+  const auto deadline = options_.timeout ? start + *options_.timeout : Clock::time_point::max();
   auto next_log = start + kLogInterval;
+  internal::Backoff looks(std::max(options_.poll_interval, std::chrono::milliseconds(1)));
   while (true) {
     std::optional<std::string> path = look();
     if (path && path != latest_) return path;
     const auto now = Clock::now();
-    if (options_.timeout && now - start >= *options_.timeout) {
+    if (now >= deadline) {
       internal::log_info("no new checkpoint in '", directory_, "' for ", options_.timeout->count(),
                          " ms");
       return std::nullopt;
@@ -65,13 +68,7 @@ std::optional<std::string> CheckpointsIterator::wait_for_another() {
       next_log += kLogInterval;
       internal::log_info("still waiting for a new checkpoint in '", directory_, "'");
     }
-    auto pause = std::max(options_.poll_interval, std::chrono::milliseconds(1));
-    if (options_.timeout) {
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(start + *options_.timeout - now);
-      pause = std::min(pause, left);
-    }
-    std::this_thread::sleep_for(pause);
+    looks.sleep(deadline);
   }
 }
 

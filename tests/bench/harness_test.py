@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import cores
 import harness
+import markdown
 import report
 import samples
 
@@ -94,13 +95,16 @@ class Figures(unittest.TestCase):
                                      for label in figures])
         side.choose(seconds=1, times=3)
         self.assertEqual(side.full_title(), "peer [near]")
+        # Nor where the work is measured again.
+        self.assertEqual([label for label, *_ in side.candidates], ["best", "near"])
 
     def test_a_turn_is_a_command_and_its_answer_a_figure(self):
         commands = []
         side = harness.Side("peer", [("", lambda command: commands.append(command) or 0.25, "empty")],
                             figure=lambda seconds: 1 / seconds)
         self.assertEqual(side.turn(2), 4)
-        self.assertEqual(commands, ["empty 2"])
+        side.first_loss()
+        self.assertEqual(commands, ["empty 2", "loss empty"])
 
 
 class Report(unittest.TestCase):
@@ -109,9 +113,37 @@ class Report(unittest.TestCase):
         sides = {name: harness.Side(name, [("", None, "")]) for name in ("ours", "peer", "other")}
         rounds = [{"ours": 9, "peer": 3, "other": 1}]
         rows = list(report.rows(work, sides, rounds))
-        self.assertEqual([(row["side"], row["ratio"], row["verdict"]) for row in rows],
+        self.assertEqual([(row["name"], row["ratio"], row["verdict"]) for row in rows],
                          [("ours", None, "MISSED"), ("peer", 3, "met"), ("other", 9, "")])
         self.assertEqual(rows[0]["goal"], "10/s")
+
+    def test_goals_are_beside_the_best_of_several(self):
+        work = report.Work("work", [report.Comparison("ours", {("old", "new"): 2.0})])
+        self.assertEqual(work.names(), ["ours", "old", "new"])
+        sides = {name: harness.Side(name, [("1 thread", None, "")]) for name in work.names()}
+        rows = list(report.rows(work, sides, [{"ours": 9, "old": 3, "new": 6}]))
+        self.assertEqual([(row["name"], row["ratio"], row["best"], row["verdict"]) for row in rows[1:]],
+                         [("old", 3, False, ""), ("new", 1.5, True, "MISSED")])
+        said = io.StringIO()
+        report.print_table(rows, said)
+        self.assertIn("best, MISSED", said.getvalue())
+        self.assertIn("0 of 1 goals met", said.getvalue())
+
+    def test_markdown_has_a_column_a_work(self):
+        works = [report.Work(title, [report.Comparison("ours", {("old", "new"): 2.0})])
+                 for title in ("A", "B")]
+        rounds = [{"ours": 9000, "old": 3000, "new": 4500}]
+        rows = [row for work in works for row in report.rows(
+            work, {name: harness.Side(name.title(), [("1 thread" if name == "new" else "", None, "")])
+                   for name in work.names()}, rounds)]
+        self.assertEqual(list(markdown.tables(rows)), [
+            "| | A | B |", "|---|---|---|",
+            "| **Ours** | 9,000/s | 9,000/s |",
+            "| Old | 3,000/s: 3.00 | 3,000/s: 3.00 |",
+            "| New | 4,500/s: **2.00** (goal 2.00) | 4,500/s: **2.00** (goal 2.00) |",
+            "",
+            "| at its best with | A | B |", "|---|---|---|",
+            "| New | 1 thread | 1 thread |"])
 
     def test_table_aligns(self):
         lines = list(report.table(["work", "side", "figure"], [["a", "bcdef", "1"]]))

@@ -1,4 +1,5 @@
-"""libcohort exports what <cohort/cohort.h> declares, and nothing else of its own.
+"""libcohort exports what <cohort/cohort.h> declares, and nothing else of its own. libcohort_data, of
+which libcohort uses what is internal, too, exports all.
 
 clang lists the declarations. A function or a class's member that is declared there and defined in
 the library must be exported; in a namespace `internal...` only what the headers' own code calls.
@@ -123,21 +124,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clang", required=True)
     parser.add_argument("--library", required=True)
+    parser.add_argument("--data-library", required=True)
     parser.add_argument("--includes", required=True, help="libtorch's include folders, by ;")
     parser.add_argument("--generated", required=True, help="the build's own include folder")
     arguments = parser.parse_args()
 
     command = [arguments.clang, "-std=c++20", "-fsyntax-only", "-w", "-x", "c++",
                "-DAT_PER_OPERATOR_HEADERS", f"-I{tree.ROOT}", f"-I{arguments.generated}",
-               "-include", "ATen/core/ivalue.h", "-Xclang", "-ast-dump=json", "-Xclang",
-               "-ast-dump-filter=cohort"]
+               "-Xclang", "-ast-dump=json", "-Xclang", "-ast-dump-filter=cohort"]
     command += [f"-isystem{folder}" for folder in arguments.includes.split(";")
                 if folder not in ("", "/usr/include")]
     text = subprocess.run([*command, "-"], input="#include <cohort/cohort.h>\n", text=True,
                           stdout=subprocess.PIPE, check=True).stdout
     declarations = Declarations(read_ast(text))
     exported = functions(arguments.library, "T", "--dynamic")
-    hidden = functions(arguments.library, "t")
+    hidden = functions(arguments.library, "t") | functions(arguments.data_library, "t")
     print(f"{len(declarations.declared)} declared, {len(exported)} exported, {len(hidden)} hidden")
     unnamed = check_reference(declarations.names, (tree.ROOT / REFERENCE).read_text())
     return tree.report(check(declarations, exported, hidden) + unnamed)

@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ErrorDetail same = rpc::detail_of(again);
   require_of_error(same.incarnation == detail.incarnation && same.step == detail.step &&
                        same.generation == detail.generation &&
-                       same.system_error == detail.system_error,
+                       same.system_error == detail.system_error && same.cause == detail.cause,
                    "the numbers survive");
   if (detail.peer.size() <= rpc::kMostErrorNameBytes) {
     require_of_error(same.peer == detail.peer, "the peer survives");

@@ -185,16 +185,22 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   }
 
   [[noreturn]] void fail(const grpc::Status& status, bool closed) const {
-    const ErrorDetail detail{.peer = to_string(state_->options.peer), .rpc = method_};
-    const auto raise = [&](Code code, const std::string& text) {
+    ErrorDetail detail{.peer = to_string(state_->options.peer), .rpc = method_};
+    const auto raise = [&](Code code, const std::string& text, Cause cause = Cause::kOther) {
+      detail.cause = cause;
       std::rethrow_exception(make_error(code, text, "", detail));
     };
     const std::string whom = state_->whom();
-    if (closed) raise(Code::kCancelled, str(method_, ": the channel to ", whom, " was closed"));
+    if (closed) {
+      raise(Code::kCancelled, str(method_, ": the channel to ", whom, " was closed"),
+            Cause::kClosed);
+    }
     switch (status.error_code()) {
       case grpc::DEADLINE_EXCEEDED:
-        raise(Code::kDeadlineExceeded, str(whom, " did not answer ", method_, " within ",
-                                           std::chrono::duration<double>(timeout_).count(), " s"));
+        raise(Code::kDeadlineExceeded,
+              str(whom, " did not answer ", method_, " within ",
+                  std::chrono::duration<double>(timeout_).count(), " s"),
+              Cause::kNoAnswer);
         break;
       case grpc::UNAVAILABLE:
         if (const std::string other = state_->server_check->failure(); !other.empty()) {
@@ -204,7 +210,8 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
       case grpc::UNKNOWN:   // a stream that ended without a status: our servers give one
       case grpc::INTERNAL:  // a stream that was reset
         raise(Code::kUnavailable,
-              str("cannot reach ", whom, " for ", method_, ": ", status.error_message()));
+              str("cannot reach ", whom, " for ", method_, ": ", status.error_message()),
+              Cause::kNoAnswer);
         break;
       default:
         raise(static_cast<Code>(status.error_code()),
@@ -253,9 +260,9 @@ class GrpcChannel : public Channel {
     }
     if (!closed) return;
     delete call;
-    done({.error = make_error(Code::kCancelled,
-                              str(method, ": the channel to ", state_->whom(), " is closed"), "",
-                              {.peer = to_string(peer()), .rpc = std::string(method)}),
+    done({.error = make_error(
+              Code::kCancelled, str(method, ": the channel to ", state_->whom(), " is closed"), "",
+              {.peer = to_string(peer()), .rpc = std::string(method), .cause = Cause::kClosed}),
           .reply = {}});
   }
 

@@ -15,6 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/text_stream.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
@@ -92,7 +93,8 @@ class Job {
     for (const PlannedTask& task : plan.tasks) {
       tasks_.push_back(
           {std::make_unique<TaskRun>(plan, task, number++, TaskLines{*out_, options.out.colored},
-                                     TaskLines{*err_, options.err.colored})});
+                                     TaskLines{*err_, options.err.colored}),
+           restart_delays()});
     }
     for (State& state : tasks_) turn_.push_back(&state);
   }
@@ -126,9 +128,9 @@ class Job {
  private:
   struct State {
     std::unique_ptr<TaskRun> run;
+    Backoff restart_delays;  // of failures in a row, before it has run for a while
     std::optional<Clock::time_point> restart_at = std::nullopt;
     std::optional<Clock::time_point> stop_at = std::nullopt;  // if it still runs then
-    int quick_ends = 0;  // in a row: it failed before it had run for a while
     bool stopped = false;
   };
   // While the tasks that train in step end, to start again together.
@@ -253,12 +255,16 @@ class Job {
                limit ? str("; its limit is ", *limit >> 20, " MiB") : "", ")");
   }
 
-  std::chrono::milliseconds next_delay(State& state) const {
+  Backoff restart_delays() const {
     constexpr std::chrono::minutes kLongest{1};
-    if (state.run->last_run_time() >= options_.steady_after) state.quick_ends = 0;
-    const int doublings = std::min(state.quick_ends++, 16);
-    return std::min<std::chrono::milliseconds>(options_.restart_delay * (1LL << doublings),
-                                               kLongest);
+    return {options_.restart_delay, kLongest};
+  }
+
+  std::chrono::milliseconds next_delay(State& state) const {
+    if (state.run->last_run_time() >= options_.steady_after) {
+      state.restart_delays = restart_delays();
+    }
+    return std::chrono::duration_cast<std::chrono::milliseconds>(state.restart_delays.next());
   }
 
   // Whether the job can go on without this task, which has failed for good. In a job with ps the

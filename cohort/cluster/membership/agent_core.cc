@@ -22,7 +22,7 @@ int64_t seconds_in(Duration duration) {
 bool is_transient(const std::exception_ptr& error) {
   const Code code = record_error(error).code;
   return code == Code::kUnavailable || code == Code::kCancelled ||
-         (code == Code::kDeadlineExceeded && rpc::detail_of(error).phase != "start");
+         (code == Code::kDeadlineExceeded && rpc::detail_of(error).cause != Cause::kNotStarted);
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ void AgentCore::start() {
     state_ = State::kRegistering;
     began_ = clock_.now();
     next_report_ = began_ + kReportEvery;
-    retry_ = options_.first_retry;
+    register_pauses_ = {options_.first_retry, options_.longest_retry};
     send_register();
   });
 }
@@ -160,8 +160,7 @@ void AgentCore::retry_register(const std::exception_ptr& error) {
             record.message));
   }
   later([channel = channel_] { channel->retry_now(); });
-  after(jittered(retry_), [this](Time) { send_register(); });
-  retry_ = std::min(2 * retry_, options_.longest_retry);
+  after(jittered(register_pauses_.next()), [this](Time) { send_register(); });
 }
 
 void AgentCore::beat(Time when) {
@@ -375,7 +374,7 @@ void AgentCore::register_anew() {
   trouble_since_.reset();
   began_ = clock_.now();
   next_report_ = began_ + kReportEvery;
-  retry_ = options_.first_retry;
+  register_pauses_ = {options_.first_retry, options_.longest_retry};
   send_register();
 }
 

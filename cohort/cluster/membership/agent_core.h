@@ -21,6 +21,7 @@
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/threads/backoff.h"
 
 namespace cohort::internal::membership {
 
@@ -70,7 +71,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
     std::string method;
     Encode encode;
     Time deadline;
-    Duration retry;
+    Backoff pauses;
     Answer done;
     std::optional<Time> failed_since = std::nullopt;
   };
@@ -148,7 +149,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   bool looking_ = false;            // look_again is due
   bool waits_for_service_ = false;  // which is lost; the log says so
   std::exception_ptr last_failure_;
-  Duration retry_{0};
+  Backoff register_pauses_{options_.first_retry, options_.longest_retry};
   uint64_t random_ = 0;
   std::exception_ptr error_;
   Figures figures_;

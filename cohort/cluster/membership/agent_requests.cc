@@ -29,11 +29,11 @@ void AgentCore::request(std::string method, Encode encode, Duration timeout, Ans
       return;
     }
     const uint64_t id = ++last_id_;
-    requests_[id] = {.method = std::move(method),
-                     .encode = std::move(encode),
-                     .deadline = clock_.now() + bounded_wait(timeout),
-                     .retry = kFirstRetry,
-                     .done = std::move(done)};
+    requests_.emplace(id, Request{.method = std::move(method),
+                                  .encode = std::move(encode),
+                                  .deadline = clock_.now() + bounded_wait(timeout),
+                                  .pauses = {kFirstRetry, kLongestRetry},
+                                  .done = std::move(done)});
     attempt(id);
   });
 }
@@ -99,8 +99,7 @@ void AgentCore::attempted(uint64_t id, rpc::CallResult result) {
     later([channel = channel_] { channel->retry_now(); });
   }
   const Duration left = std::max(request.deadline - clock_.now(), Duration::zero());
-  wake_after(std::min(jittered(request.retry), left), [this, id](Time) { attempt(id); });
-  request.retry = std::min(2 * request.retry, kLongestRetry);
+  wake_after(std::min(jittered(request.pauses.next()), left), [this, id](Time) { attempt(id); });
 }
 
 void AgentCore::finish(uint64_t id, rpc::CallResult result) {
@@ -219,11 +218,12 @@ std::exception_ptr AgentCore::refusal_of(const rpc::Caller& caller) const {
   const ErrorDetail detail{.peer = to_string(caller.task),
                            .incarnation = caller.incarnation,
                            .generation = acting_,
-                           .phase = "fencing"};
+                           .phase = "fencing",
+                           .cause = Cause::kNotMember};
   // News reach tasks at different times. A caller that has them first must not suffer for it.
   if (caller.generation > generation_seen_ && state_ != State::kEnded) {
     ErrorDetail early = detail;
-    early.phase = rpc::kBehind;  // by which the caller's channel knows that it may call again
+    early.cause = Cause::kBehind;  // by which the caller's channel knows that it may call again
     return rpc::make_error(
         Code::kUnavailable,
         str(options_.task, " is behind: it is in generation ", acting_, ", ",

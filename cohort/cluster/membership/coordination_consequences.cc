@@ -160,7 +160,8 @@ void CoordinationCore::watch_start(Time now, Outbox& out) {
         str("the cluster has not started within ", whole_seconds(options_.start_timeout),
             " s; missing: ", roster_.describe_missing(now));
     out.log(text);
-    roster_.fail(rpc::make_error(Code::kDeadlineExceeded, text, "", {.phase = "start"}));
+    roster_.fail(rpc::make_error(Code::kDeadlineExceeded, text, "",
+                                 {.phase = "start", .cause = Cause::kNotStarted}));
     return;
   }
   if (now < next_report_) return;

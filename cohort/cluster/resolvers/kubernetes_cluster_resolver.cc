@@ -1,7 +1,6 @@
 #include "cohort/cluster/resolvers/kubernetes_cluster_resolver.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "cohort/cluster/resolvers/api_answer.h"
@@ -10,6 +9,7 @@
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::distribute::cluster_resolver {
@@ -71,6 +71,7 @@ std::string problem_of(const PodsByJob& jobs, const KubernetesOptions& options) 
 }
 
 PodsByJob find_running(const KubernetesApi& api, const KubernetesOptions& options) {
+  internal::Backoff pauses(kBetweenQuestions);
   for (;;) {
     PodsByJob jobs = list_jobs(api, options);
     const std::string problem = problem_of(jobs, options);
@@ -80,7 +81,7 @@ PodsByJob find_running(const KubernetesApi& api, const KubernetesOptions& option
       throw DeadlineExceededError(
           str("Kubernetes: after ", options.timeout.count(), " ms ", problem));
     }
-    std::this_thread::sleep_for(kBetweenQuestions);
+    pauses.sleep(api.deadline);
   }
 }
 

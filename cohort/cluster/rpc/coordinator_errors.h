@@ -39,11 +39,3 @@ class COHORT_API ClosureInputError {
 };
 
 }  // namespace cohort::distribute::coordinator
-
-namespace cohort::internal {
-
-// The phases (ErrorDetail) of these errors, by which they are made.
-inline constexpr char kPsLost[] = "ps lost";
-inline constexpr char kClosureInput[] = "closure input";
-
-}  // namespace cohort::internal

@@ -38,16 +38,16 @@ class InputError final : public DetailedError<ErrorClass>, public ClosureInputEr
   const Error& error() const override { return *this; }
 };
 
-// The class is the code's, or one that says more, by the phase.
+// The class is the code's, or one that says more, by the cause.
 template <Code kCode>
 std::exception_ptr make_detailed(const std::string& message, const std::string& task,
                                  ErrorDetail detail) {
   using OfCode = internal::ErrorOf<kCode>;
-  if (detail.phase == internal::kClosureInput) {
+  if (detail.cause == Cause::kInputFailed) {
     return std::make_exception_ptr(InputError<OfCode>(message, task, std::move(detail)));
   }
   if constexpr (kCode == Code::kUnavailable) {
-    if (detail.phase == internal::kPsLost) {
+    if (detail.cause == Cause::kPsLost) {
       return std::make_exception_ptr(
           DetailedError<PSUnavailableError>(message, task, std::move(detail)));
     }
@@ -111,19 +111,36 @@ ErrorDetail detail_of(const std::exception_ptr& error) {
   }
 }
 
+std::exception_ptr no_answer(Code code, const std::string& message, const TaskId& peer,
+                             std::string_view method) {
+  return make_error(
+      code, message, "",
+      {.peer = to_string(peer), .rpc = std::string(method), .cause = Cause::kNoAnswer});
+}
+
+bool is_unanswered(const std::exception_ptr& error, Code code, const TaskId& peer) {
+  const ErrorDetail detail = detail_of(error);
+  return detail.cause == Cause::kNoAnswer && detail.peer == to_string(peer) &&
+         record_error(error).code == code;
+}
+
 namespace {
+
+constexpr Cause kLastCause = Cause::kProgramFailed;
 
 struct ErrorFields {
   int64_t code = 0;  // another version may know more of them
   std::string message = {};
   std::string task = {};
   std::optional<ErrorDetail> detail = {};
+  uint64_t cause = 0;  // the same
 };
 void fields(auto& f, ErrorFields& error) {
   f(1, error.code);
   f(2, error.message);
   f(3, error.task);
   f(4, error.detail);
+  f(5, error.cause);
 }
 
 ErrorDetail with_names(ErrorDetail detail, std::string (*name_of)(std::string_view)) {
@@ -143,7 +160,8 @@ std::string encode_error(const std::exception_ptr& error) {
   const ErrorDetail detail = detail_of(error);
   ErrorFields out{.code = static_cast<int64_t>(record.code),
                   .message = shortened(record.message, kMostErrorTextBytes),
-                  .task = short_name(record.task)};
+                  .task = short_name(record.task),
+                  .cause = static_cast<uint64_t>(detail.cause)};
   if (detail != ErrorDetail{}) out.detail = with_names(detail, short_name);
   return encode_fields(out);
 }
@@ -162,7 +180,8 @@ std::exception_ptr decode_error(std::string_view bytes) {
                                 str("a task answered with an error that cannot be read: ", unread,
                                     ", after the text ", message));
   }
-  const ErrorDetail detail = with_names(in.detail.value_or(ErrorDetail{}), shown_name);
+  ErrorDetail detail = with_names(in.detail.value_or(ErrorDetail{}), shown_name);
+  if (in.cause <= static_cast<uint64_t>(kLastCause)) detail.cause = static_cast<Cause>(in.cause);
   const std::string task = shown_name(in.task);
   if (in.code <= 0 || in.code > static_cast<int64_t>(Code::kUnauthenticated)) {
     const std::string strange =

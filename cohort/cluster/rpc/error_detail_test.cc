@@ -20,7 +20,8 @@ const ErrorDetail kLost = {.peer = "/job:worker/task:2",
                            .phase = "step",
                            .step = 41,
                            .rpc = "collective/exchange",
-                           .system_error = 104};
+                           .system_error = 104,
+                           .cause = Cause::kStartedAgain};
 
 TEST(ErrorDetail, OfEveryCodeAllOfAnErrorArrives) {
   for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
@@ -35,6 +36,26 @@ TEST(ErrorDetail, OfEveryCodeAllOfAnErrorArrives) {
   }
 }
 
+TEST(ErrorDetail, ACauseOfALaterVersionIsAnother) {
+  const std::string known = encode_error(make_error(Code::kAborted, "fenced", "", kLost));
+  WireWriter later;
+  later.varint(5, 1000);
+  const auto error = decode_error(known + std::move(later).str());
+  EXPECT_EQ(detail_of(error).cause, Cause::kOther);
+  EXPECT_EQ(detail_of(error).peer, kLost.peer);
+}
+
+TEST(ErrorDetail, OnlyThePeerOfACallIsUnanswering) {
+  const TaskId worker{"worker", 0};
+  const auto answered = make_error(Code::kUnavailable, "no route", "/job:worker/task:0",
+                                   {.peer = "/job:ps/task:0", .cause = Cause::kNoAnswer});
+  EXPECT_FALSE(is_unanswered(answered, Code::kUnavailable, worker));
+  const auto lost = no_answer(Code::kUnavailable, "its connection broke", worker, "closures/run");
+  EXPECT_TRUE(is_unanswered(lost, Code::kUnavailable, worker));
+  EXPECT_FALSE(is_unanswered(lost, Code::kDeadlineExceeded, worker));
+  EXPECT_EQ(detail_of(lost).rpc, "closures/run");
+}
+
 TEST(ErrorDetail, IsReadFromTheClassThatUsersCatch) {
   try {
     std::rethrow_exception(make_error(Code::kUnavailable, "gone", "", kLost));
@@ -46,12 +67,12 @@ TEST(ErrorDetail, IsReadFromTheClassThatUsersCatch) {
 }
 
 TEST(ErrorDetail, ALostPsTasksErrorArrivesAsWhatItIs) {
-  const auto arrived = [](Code code, const std::string& phase) {
+  const auto arrived = [](Code code, Cause cause) {
     return decode_error(encode_error(
-        make_error(code, "lost it", "/job:ps/task:1", {.peer = "/job:ps/task:1", .phase = phase})));
+        make_error(code, "lost it", "/job:ps/task:1", {.peer = "/job:ps/task:1", .cause = cause})));
   };
   try {
-    std::rethrow_exception(arrived(Code::kUnavailable, kPsLost));
+    std::rethrow_exception(arrived(Code::kUnavailable, Cause::kPsLost));
   } catch (const distribute::coordinator::PSUnavailableError& error) {
     EXPECT_STREQ(error.what(), "lost it");
     EXPECT_EQ(error.task(), "/job:ps/task:1");
@@ -59,7 +80,7 @@ TEST(ErrorDetail, ALostPsTasksErrorArrivesAsWhatItIs) {
     EXPECT_EQ(error_detail(error)->peer, "/job:ps/task:1");
   }
   for (const auto& other :
-       {arrived(Code::kUnavailable, "step"), arrived(Code::kAborted, kPsLost)}) {
+       {arrived(Code::kUnavailable, Cause::kNoAnswer), arrived(Code::kAborted, Cause::kPsLost)}) {
     try {
       std::rethrow_exception(other);
     } catch (const distribute::coordinator::PSUnavailableError&) {
@@ -74,8 +95,8 @@ TEST(ErrorDetail, ALostPsTasksErrorArrivesAsWhatItIs) {
 TEST(ErrorDetail, AnInputsErrorIsOfItsClassAndAClosureInputError) {
   for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
     const auto code = static_cast<Code>(number);
-    const auto error =
-        decode_error(encode_error(make_error(code, "no such file", "", {.phase = kClosureInput})));
+    const auto error = decode_error(
+        encode_error(make_error(code, "no such file", "", {.cause = Cause::kInputFailed})));
     try {
       std::rethrow_exception(error);
     } catch (const distribute::coordinator::ClosureInputError& input) {
@@ -85,9 +106,10 @@ TEST(ErrorDetail, AnInputsErrorIsOfItsClassAndAClosureInputError) {
     EXPECT_THROW(std::rethrow_exception(error), std::exception);
     EXPECT_THROW(std::rethrow_exception(error), Error);
     EXPECT_EQ(record_error(error).code, code);
-    EXPECT_EQ(detail_of(error).phase, kClosureInput);
+    EXPECT_EQ(detail_of(error).cause, Cause::kInputFailed);
   }
-  const auto missing = make_error(Code::kNotFound, "no such file", "", {.phase = kClosureInput});
+  const auto missing =
+      make_error(Code::kNotFound, "no such file", "", {.cause = Cause::kInputFailed});
   EXPECT_THROW(std::rethrow_exception(missing), NotFoundError);
 }
 

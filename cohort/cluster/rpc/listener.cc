@@ -1,11 +1,8 @@
 #include "cohort/cluster/rpc/listener.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,15 +10,13 @@
 
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/rpc/refused_connections.h"
-#include "cohort/core/host/event_fd.h"
-#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal::rpc {
 namespace {
 
 // Descriptors that connections leave to the rest of the process.
 constexpr int kHeadroom = 16;
-constexpr int kRetryMilliseconds = 100;
+constexpr std::chrono::milliseconds kRetry{100};
 // The most connections that are accepted before the listener looks whether it is to stop.
 constexpr int kMostAtOnce = 64;
 
@@ -37,9 +32,7 @@ bool descriptors_left(int newest) {
 }  // namespace
 
 Listener::Listener(const ListenerOptions& options)
-    : max_connections_(options.max_connections),
-      stop_event_(make_event_fd()),
-      reserve_(open_reserve()) {
+    : max_connections_(options.max_connections), reserve_(open_reserve()) {
   const int passed = options.listen_fd >= 0 ? options.listen_fd : passed_socket(options.port);
   // An error names the number that the caller knows: the socket may get another.
   if (passed >= 0) listening_address(passed);
@@ -58,26 +51,17 @@ Listener::~Listener() { stop(); }
 
 void Listener::start(std::function<void(UniqueFd connection)> take) {
   take_ = std::move(take);
-  thread_ = start_thread("to accept connections with", [this] { run(); });
+  thread_.start("to accept connections with", "cohort-accept", [this] {
+    pollfd watched[] = {thread_.stop(), {socket_.get(), POLLIN, 0}};
+    while (thread_.poll(watched)) {
+      if (watched[1].revents != 0) accept_some();
+    }
+  });
 }
 
 void Listener::stop() {
-  if (thread_.joinable()) {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
-    thread_.join();
-  }
+  thread_.end();
   socket_.reset();
-}
-
-void Listener::run() {
-  ::pthread_setname_np(::pthread_self(), "cohort-accept");
-  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {stop_event_.get(), POLLIN, 0}};
-  while (true) {
-    if (::poll(watched, std::size(watched), -1) < 0) continue;  // a signal
-    if (watched[1].revents != 0) return;
-    accept_some();
-  }
 }
 
 void Listener::accept_some() {
@@ -103,13 +87,11 @@ void Listener::accept_some() {
         break;
       case EAGAIN:
         return;
-      default: {
+      default:
         // The network's errors (ENETDOWN, EPROTO, ...) and a lack of memory pass; accept(2) says to
         // try again.
-        pollfd stop{stop_event_.get(), POLLIN, 0};
-        ::poll(&stop, 1, kRetryMilliseconds);
+        thread_.pause(kRetry);
         return;
-      }
     }
   }
 }
@@ -124,8 +106,7 @@ void Listener::make_room() {
   reserve_ = open_reserve();
   if (reserve_.valid()) return;
   // Another thread was quicker. Waits for one to be closed.
-  pollfd stop{stop_event_.get(), POLLIN, 0};
-  ::poll(&stop, 1, kRetryMilliseconds);
+  thread_.pause(kRetry);
   reserve_ = open_reserve();
 }
 

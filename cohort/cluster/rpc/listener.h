@@ -13,11 +13,11 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "cohort/cluster/rpc/new_peers.h"
+#include "cohort/core/host/polling_thread.h"
 #include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal::rpc {
@@ -63,7 +63,6 @@ class Listener {
   NewPeers& new_peers() { return new_peers_; }
 
  private:
-  void run();
   void accept_some();
   void make_room();
   bool has_room(int connection);
@@ -71,7 +70,6 @@ class Listener {
 
   const size_t max_connections_;
   UniqueFd socket_;
-  UniqueFd stop_event_;
   UniqueFd reserve_;  // given up to accept and refuse a connection when descriptors have run out
   std::string address_;
   int port_ = 0;
@@ -83,7 +81,7 @@ class Listener {
   NewPeers new_peers_;
   std::atomic<size_t> accepted_{0};
   std::atomic<size_t> refused_{0};
-  std::thread thread_;
+  PollingThread thread_;
 };
 
 }  // namespace cohort::internal::rpc

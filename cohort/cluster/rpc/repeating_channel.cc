@@ -1,12 +1,12 @@
 #include "cohort/cluster/rpc/repeating_channel.h"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal::rpc {
@@ -24,13 +24,13 @@ struct EarlyCall {
   CallOptions options;
   std::function<void(CallResult)> done;
   Time deadline;
-  milliseconds pause = kFirstPause;
+  Backoff pauses{kFirstPause, kLongestPause};
 };
 using EarlyCallPtr = std::shared_ptr<EarlyCall>;
 
 bool is_early(const std::exception_ptr& error) {
   return error && record_error(error).code == Code::kUnavailable &&
-         detail_of(error).phase == kBehind;
+         detail_of(error).cause == Cause::kBehind;
 }
 
 class RepeatingChannel final : public Channel {
@@ -77,8 +77,9 @@ class RepeatingChannel final : public Channel {
     for (const auto& [timer, call] : waiting) {
       state_->clock().cancel(timer);
       call->done(
-          {.error = internal::make_error(
-               Code::kCancelled, str(call->method, ": the channel to ", peer(), " was closed")),
+          {.error = make_error(
+               Code::kCancelled, str(call->method, ": the channel to ", peer(), " was closed"), "",
+               {.peer = to_string(peer()), .rpc = call->method, .cause = Cause::kClosed}),
            .reply = {}});
     }
   }
@@ -108,9 +109,8 @@ class RepeatingChannel final : public Channel {
     const std::lock_guard lock(state->mutex);
     if (state->closed) return false;
     Clock& clock = state->clock();
-    const Time next = clock.now() + call->pause;
+    const Time next = clock.now() + call->pauses.next();
     if (next >= call->deadline) return false;
-    call->pause = std::min(2 * call->pause, kLongestPause);
     const auto timer = std::make_shared<Clock::TimerId>();
     // The function finds its number: it waits for the lock.
     *timer = clock.call_at(next, [weak = std::weak_ptr(state), timer, next] {

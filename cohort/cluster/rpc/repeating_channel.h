@@ -10,10 +10,8 @@
 
 namespace cohort::internal::rpc {
 
-// The phase of an UnavailableError by which a task refuses such a call, before it does anything.
-inline constexpr const char* kBehind = "behind";
-
-// Wraps `channel`. A call that is refused in this way starts again, after 10 ms at first and 200 ms
+// Wraps `channel`. A call that is refused with Unavailable and Cause::kBehind, before the task does
+// anything, starts again, after 10 ms at first and 200 ms
 // at most, until its timeout; then the refusal is its error. `clock` is called only where it is
 // needed, and not after close().
 std::shared_ptr<Channel> repeat_early_calls(std::shared_ptr<Channel> channel,

@@ -69,8 +69,8 @@ class ListChannel final : public Channel {
   const std::string address_ = "127.0.0.1:1";
 };
 
-CallResult refusal(Code code, const char* phase) {
-  return {.error = make_error(code, "no", "", {.phase = phase}), .reply = {}};
+CallResult refusal(Code code, Cause cause) {
+  return {.error = make_error(code, "no", "", {.cause = cause}), .reply = {}};
 }
 
 struct RepeatingChannelTest : ::testing::Test {
@@ -88,7 +88,7 @@ struct RepeatingChannelTest : ::testing::Test {
 };
 
 TEST_F(RepeatingChannelTest, ACallThatComesTooEarlyStartsAgain) {
-  for (int i = 0; i < 3; ++i) inner->answers.push_back(refusal(Code::kUnavailable, kBehind));
+  for (int i = 0; i < 3; ++i) inner->answers.push_back(refusal(Code::kUnavailable, Cause::kBehind));
   inner->answers.push_back({.error = nullptr, .reply = {.control = "done"}});
   start(seconds(1));
   EXPECT_THAT(ends, IsEmpty());
@@ -103,7 +103,7 @@ TEST_F(RepeatingChannelTest, ACallThatComesTooEarlyStartsAgain) {
 }
 
 TEST_F(RepeatingChannelTest, NotBeyondItsTimeout) {
-  for (int i = 0; i < 3; ++i) inner->answers.push_back(refusal(Code::kUnavailable, kBehind));
+  for (int i = 0; i < 3; ++i) inner->answers.push_back(refusal(Code::kUnavailable, Cause::kBehind));
   start(milliseconds(35));
   clock.next();
   clock.next();
@@ -112,15 +112,15 @@ TEST_F(RepeatingChannelTest, NotBeyondItsTimeout) {
 }
 
 TEST_F(RepeatingChannelTest, OtherErrorsAreTheCallers) {
-  inner->answers.push_back(refusal(Code::kUnavailable, ""));
-  inner->answers.push_back(refusal(Code::kAborted, kBehind));
+  inner->answers.push_back(refusal(Code::kUnavailable, Cause::kOther));
+  inner->answers.push_back(refusal(Code::kAborted, Cause::kBehind));
   start(seconds(1));
   start(seconds(1));
   EXPECT_THAT(ends, ElementsAre("UNAVAILABLE", "ABORTED"));
 }
 
 TEST_F(RepeatingChannelTest, ClosingEndsACallThatWaits) {
-  inner->answers.push_back(refusal(Code::kUnavailable, kBehind));
+  inner->answers.push_back(refusal(Code::kUnavailable, Cause::kBehind));
   start(seconds(1));
   channel->close();
   EXPECT_THAT(ends, ElementsAre("CANCELLED"));

@@ -143,7 +143,10 @@ CallerConnection::PendingPtr CallerConnection::take(uint64_t number) {
 CallResult CallerConnection::failure(const Pending& call, Code code,
                                      const std::string& text) const {
   return {
-      .error = make_error(code, text, "", {.peer = to_string(options_.peer), .rpc = call.method}),
+      .error = make_error(code, text, "",
+                          {.peer = to_string(options_.peer),
+                           .rpc = call.method,
+                           .cause = code == Code::kCancelled ? Cause::kClosed : Cause::kNoAnswer}),
       .reply = {}};
 }
 

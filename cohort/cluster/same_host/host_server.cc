@@ -1,17 +1,14 @@
 #include "cohort/cluster/same_host/host_server.h"
 
-#include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <utility>
 
 #include "cohort/cluster/rpc/refused_connections.h"
 #include "cohort/core/error.h"
-#include "cohort/core/host/event_fd.h"
 #include "cohort/core/host/random_hex.h"
 #include "cohort/core/host/unix_socket.h"
-#include "cohort/core/program/start_thread.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -28,24 +25,21 @@ HostServer::HostServer(Dispatcher& dispatcher, const HostServerOptions& options)
       name_("cohort-" + random_hex(16)),
       handshakes_(std::make_shared<HandshakeService>(
           HandshakeService::Options{.socket_name = name_, .same_process = options.same_process})),
-      socket_(listen_at_name(name_)),
-      stop_event_(make_event_fd()) {
+      socket_(listen_at_name(name_)) {
   dispatcher_.add(handshakes_);
-  thread_ = start_thread("for callers of this host", [this] { accept(); });
+  thread_.start("for callers of this host", "cohort-door", [this] { accept(); });
 }
 
 HostServer::~HostServer() { stop(); }
 
 void HostServer::accept() {
-  ::pthread_setname_np(::pthread_self(), "cohort-door");
-  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {stop_event_.get(), POLLIN, 0}};
-  while (true) {
-    if (::poll(watched, std::size(watched), -1) < 0) continue;  // a signal
-    if (watched[1].revents != 0) return;
+  constexpr std::chrono::milliseconds kPause{100};
+  pollfd watched[] = {thread_.stop(), {socket_.get(), POLLIN, 0}};
+  while (thread_.poll(watched)) {
+    if (watched[1].revents == 0) continue;
     UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!connection.valid()) {  // gone already, or no descriptors: callers go on over gRPC
-      constexpr int kPauseMilliseconds = 100;
-      ::poll(watched + 1, 1, kPauseMilliseconds);
+      thread_.pause(kPause);
       continue;
     }
     try {
@@ -75,11 +69,7 @@ void HostServer::take(UniqueFd connection) {
 
 void HostServer::stop() {
   const std::lock_guard stopping(stopping_);
-  if (thread_.joinable()) {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
-    thread_.join();
-  }
+  thread_.end();
   std::vector<std::shared_ptr<ServerConnection>> connections;
   {
     const std::lock_guard lock(mutex_);

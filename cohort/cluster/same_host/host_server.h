@@ -4,13 +4,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/rpc/transport_settings.h"
 #include "cohort/cluster/same_host/handshake.h"
 #include "cohort/cluster/same_host/server_connection.h"
+#include "cohort/core/host/polling_thread.h"
 #include "cohort/core/host/unique_fd.h"
 
 namespace cohort::internal::rpc {
@@ -43,11 +43,10 @@ class HostServer {
   const std::string name_;
   const std::shared_ptr<HandshakeService> handshakes_;
   const UniqueFd socket_;
-  const UniqueFd stop_event_;
   std::mutex stopping_;  // held while it stops: whoever stops it, too, waits for the end
   std::mutex mutex_;
   std::vector<std::shared_ptr<ServerConnection>> connections_;  // guarded by mutex_
-  std::thread thread_;
+  PollingThread thread_;
 };
 
 }  // namespace cohort::internal::rpc

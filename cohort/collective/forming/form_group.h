@@ -24,7 +24,7 @@ struct FormedGroup {
 };
 
 // COLLECTIVE over the tasks of `member`. `server` is this task's, and outlives the communicator.
-// Which backends were chosen is said in the log, once. A task that cannot go on tells the others,
+// The log says once which backends were chosen. A task that cannot go on tells the others,
 // who get its error, of the same class, within 100 ms.
 // Errors: DeadlineExceeded (names the tasks that have not come), Unavailable (a task was lost),
 // those of GroupMember::check, FailedPrecondition (tasks that differ in their options),

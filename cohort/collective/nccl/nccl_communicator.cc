@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "cohort/collective/nccl/nccl_ranks.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
@@ -70,17 +70,13 @@ struct Watch {
   // Errors: those of is_done; DeadlineExceeded; what has ended the group.
   template <class Fn>
   void wait(const std::string& call, Deadline deadline, Fn is_done) const {
-    auto pause = kShortestPause;
+    internal::Backoff looks(kShortestPause, kLongestPause);
     auto look_at_others = Clock::now() + kLookAtOthers;
     while (!told_why(is_done)) {
-      const auto now = Clock::now();
-      if (now >= deadline) throw_late(call);
-      if (now >= look_at_others) {
-        host->check_alive();
-        look_at_others = now + kLookAtOthers;
-      }
-      std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, kLongestPause);
+      if (!looks.sleep(deadline)) throw_late(call);
+      if (Clock::now() < look_at_others) continue;
+      host->check_alive();
+      look_at_others = Clock::now() + kLookAtOthers;
     }
   }
   // The result of `attempt`; where the ranks have been ended, why.

@@ -12,7 +12,7 @@
 
 #include "cohort/collective/communicator.h"
 #include "cohort/collective/gathered_bytes.h"
-#include "cohort/collective/testing_forwarding_communicator.h"
+#include "cohort/collective/forwarding_communicator.h"
 #include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
@@ -56,7 +56,7 @@ class GpuCommunicator final : public ForwardingCommunicator {
   }
 
  private:
-  void before(const CallOptions&, int64_t) override {}
+  void before(CallOptions&, int64_t) override {}
 
   template <class Call>
   std::unique_ptr<Work> on_gpus(std::span<const Buffer> buffers, const CallOptions& options,

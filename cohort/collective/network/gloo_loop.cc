@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/event_fd.h"
 #include "cohort/core/text.h"
 
 namespace cohort::collective {
@@ -51,8 +52,7 @@ void GlooLoop::start(std::vector<Start>& starts) {
     queue_.insert(queue_.end(), starts.begin(), starts.end());
   }
   starts.clear();
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+  internal::signal_event(event_.get());
 }
 
 void GlooLoop::call_at(Clock::time_point time) {

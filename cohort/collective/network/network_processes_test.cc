@@ -205,7 +205,7 @@ TEST(NetworkProcesses, AllBackendsGiveTheSameBits) {
   EXPECT_EQ(over_gloo, in_memory);
 }
 
-// Which is why it takes a network that is declared trusted. Where the attempt to connect ends
+// This is why Gloo takes a network that is declared trusted. Where the attempt to connect ends
 // before Gloo reads the frame, the next one succeeds and nothing happens.
 TEST(NetworkProcesses, AStrangersFrameEndsATaskWhichIsNamed) {
   constexpr int kTries = 5;

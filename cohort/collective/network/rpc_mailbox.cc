@@ -146,10 +146,9 @@ void RpcMailbox::end_send(int to, bool lent, const std::exception_ptr& error) {
 }
 
 void RpcMailbox::call_failed(int rank, const std::exception_ptr& error) {
-  const internal::ErrorRecord record = internal::record_error(error);
-  // One that the transport gives has no task: the peer itself did not answer.
-  const bool is_lost = record.code == Code::kUnavailable && record.task.empty();
-  is_lost ? lost(rank, record.message) : fail(error);
+  const bool is_lost =
+      rpc::is_unanswered(error, Code::kUnavailable, tasks_[static_cast<size_t>(rank)]);
+  is_lost ? lost(rank, internal::record_error(error).message) : fail(error);
 }
 
 void RpcMailbox::fail(const std::exception_ptr& error) noexcept {

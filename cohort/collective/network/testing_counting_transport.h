@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "cohort/collective/forwarding_communicator.h"
 #include "cohort/collective/network/transport.h"
-#include "cohort/collective/testing_forwarding_communicator.h"
 
 namespace cohort::collective {
 
@@ -51,7 +51,7 @@ class CountingCommunicator final : public ForwardingCommunicator {
       : ForwardingCommunicator(std::move(backend)), sent_(sent) {}
 
  private:
-  void before(const CallOptions&, int64_t bytes) override {
+  void before(CallOptions&, int64_t bytes) override {
     ++sent_.messages;
     sent_.bytes += bytes;
   }

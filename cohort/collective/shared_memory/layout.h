@@ -13,7 +13,9 @@
 
 namespace cohort::collective::shared_memory {
 
-inline constexpr int64_t kPageBytes = 4096;
+// Every part of the file that is mapped on its own begins at a multiple of this: the largest page
+// that Linux has, on ARM64; x86-64 has 4 KiB.
+inline constexpr int64_t kPageBytes = 64 << 10;
 inline constexpr int kMostTasks = 250;
 // The size of the pieces in which values outside of shared memory pass through the stages: large
 // enough that a barrier costs little beside a piece, small enough for the second-level cache.

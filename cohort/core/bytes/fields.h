@@ -34,12 +34,9 @@
 #pragma once
 
 #include <bit>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <ranges>
 #include <string>

@@ -45,16 +45,25 @@ std::string hash_of_kernels() {
   return hex_digits(fingerprint64(bytes), 16);
 }
 
+// What libraries choose their kernels by.
+std::string_view processor() {
+#if defined(__x86_64__)
+  const VectorUnits units = vector_units();
+  if (units.avx512) return "AVX-512";
+  return units.avx2 ? "AVX2" : "neither AVX2 nor AVX-512";
+#elif defined(__aarch64__)
+  return "ARM64";
+#else
+  return "unknown";
+#endif
+}
+
 }  // namespace
 
 std::string numeric_environment() {
-  const VectorUnits units = vector_units();
   const char* const level = std::getenv("ATEN_CPU_CAPABILITY");
   const std::string_view kernels = blas_kernels();
-  return str("libtorch: ", TORCH_VERSION, "\nprocessor: ",
-             units.avx512 ? "AVX-512"
-             : units.avx2 ? "AVX2"
-                          : "neither AVX2 nor AVX-512",
+  return str("libtorch: ", TORCH_VERSION, "\nprocessor: ", processor(),
              "\nATEN_CPU_CAPABILITY: ", level != nullptr ? level : "", "\nBLAS kernels: ", kernels,
              "\nMKLDNN: ", at::globalContext().userEnabledMkldnn() ? "on" : "off",
              "\nthreads of an operation: ", intra_op_threads(),

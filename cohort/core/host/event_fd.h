@@ -8,5 +8,7 @@ namespace cohort::internal {
 
 // Non-blocking. Errors: ResourceExhausted (the process, or the system, has no descriptor left).
 UniqueFd make_event_fd();
+// Makes it readable. A signal handler may call it.
+void signal_event(int event) noexcept;
 
 }  // namespace cohort::internal

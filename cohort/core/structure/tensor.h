@@ -1,7 +1,7 @@
-// Cohort's tensor is libtorch's: `cohort::Tensor` and `torch::Tensor` are one type.
-//
-// This header costs 2.3 s of compile time where <torch/torch.h> costs 9 s; it is the most that a
-// public header of Cohort includes of libtorch.
+// Cohort's tensor, which is libtorch's; no public header includes more of libtorch than this one.
+#ifdef __clang__  // which wants the complete IValue before ATen's other headers name it
+#include <ATen/core/ivalue.h>
+#endif
 #pragma once
 
 #include <ATen/TensorOperators.h>

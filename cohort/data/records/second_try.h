@@ -2,9 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <thread>
 
 #include "cohort/core/error.h"
+#include "cohort/core/threads/backoff.h"
 
 namespace cohort::internal {
 
@@ -17,7 +17,7 @@ auto with_second_try(const Call& call) {
   try {
     return call();
   } catch (const DataLossError&) {
-    std::this_thread::sleep_for(kBackOff);
+    Backoff(kBackOff).sleep(Backoff::Clock::time_point::max());
   }
   return call();
 }

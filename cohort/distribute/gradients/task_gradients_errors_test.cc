@@ -193,7 +193,7 @@ class Garbled final : public collective::ForwardingCommunicator {
   }
 
  private:
-  void before(const collective::CallOptions&, int64_t) override {}
+  void before(collective::CallOptions&, int64_t) override {}
 
   const size_t place_;
   const int64_t number_;

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/collective/testing_forwarding_communicator.h"
+#include "cohort/collective/forwarding_communicator.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/distribute/strategies/replica_context.h"
@@ -178,7 +178,7 @@ class Watched final : public collective::ForwardingCommunicator {
   std::string broken;
 
  private:
-  void before(const collective::CallOptions& options, int64_t size) override {
+  void before(collective::CallOptions& options, int64_t size) override {
     {
       std::lock_guard lock(mutex_);
       names_.emplace_back(options.name);

@@ -1,7 +1,6 @@
 #include "cohort/distribute/preemption/preemption_handler_impl.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <iostream>
@@ -90,8 +89,7 @@ void PreemptionHandlerImpl::end_threads() {
     ended_ = true;
     changed_.notify_all();
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(ended_event_.get(), &one, sizeof one);
+  signal_event(ended_event_.get());
   if (!is_over_) tell_the_end();
   if (asker_.joinable()) asker_.join();
   if (answerer_.joinable()) answerer_.join();

@@ -51,9 +51,35 @@ std::optional<ElementType> type_of(const Tensor& tensor) {
   return std::nullopt;
 }
 
+void check_sendable(const Tensor& tensor, const std::string& what) {
+  if (!tensor.defined()) {
+    throw InvalidArgumentError(what +
+                               " is an undefined tensor, which cannot be sent; give it a value");
+  }
+  if (tensor.layout() != at::kStrided) {
+    throw UnimplementedError(
+        what + " is a sparse tensor, which cannot be sent; send its indices and values");
+  }
+  if (type_of(tensor)) return;
+  throw UnimplementedError(
+      str(what, " has dtype ", dtype_name(tensor.scalar_type()), ", which cannot be sent"));
+}
+
 class Writer {
  public:
   explicit Writer(rpc::Message& message) : message_(message) {}
+
+  std::string tuple(const std::vector<Tensor>& tensors) {
+    WireWriter out;
+    out.varint(kKind, kTuple);
+    message_.bulk.reserve(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      WireWriter member;
+      tensor(tensors[i], str("value [", i, ']'), member);
+      out.bytes(kMember, std::move(member).str());
+    }
+    return std::move(out).str();
+  }
 
   // Writes no deeper trees than can be read.
   std::string node(const Structure& structure, const std::string& path, int depth = 0) {
@@ -88,13 +114,17 @@ class Writer {
       message_.bulk.push_back({bytes, bytes->data(), bytes->size()});
       return;
     }
-    check_sendable(leaf, what);
-    auto tensor = std::make_shared<Tensor>(contiguous_elements(leaf.tensor().detach().cpu()));
-    rpc::TensorHeader header{.type = *type_of(*tensor),
-                             .shape = {tensor->sizes().begin(), tensor->sizes().end()}};
+    tensor(leaf.tensor(), what, out);
+  }
+
+  void tensor(const Tensor& sent, const std::string& what, WireWriter& out) {
+    check_sendable(sent, what);
+    auto elements = std::make_shared<Tensor>(contiguous_elements(sent.detach().cpu()));
+    rpc::TensorHeader header{.type = *type_of(*elements),
+                             .shape = {elements->sizes().begin(), elements->sizes().end()}};
     out.bytes(kTensor, rpc::encode_tensor_header(header, what));
-    const auto* data = static_cast<const char*>(tensor->data_ptr());
-    message_.bulk.push_back({tensor, data, tensor->nbytes()});
+    const auto* data = static_cast<const char*>(elements->data_ptr());
+    message_.bulk.push_back({elements, data, elements->nbytes()});
   }
 
   rpc::Message& message_;
@@ -102,13 +132,30 @@ class Writer {
 
 class Reader {
  public:
-  Reader(const rpc::Message& message, std::string_view what) : message_(message), what_(what) {}
+  Reader(std::string_view form, const std::vector<rpc::Bytes>& bulk, std::string_view what)
+      : form_(form), bulk_(bulk), what_(what) {}
 
   Structure read() {
-    Structure structure = node(message_.control, 0);
-    if (next_ == message_.bulk.size()) return structure;
-    throw InvalidArgumentError(
-        str(what_, ": ", message_.bulk.size(), " values came, but the form ", "has ", next_));
+    Structure structure = node(form_, 0);
+    check_all_read();
+    return structure;
+  }
+
+  std::vector<Tensor> read_tensors() {
+    std::vector<Tensor> tensors;
+    tensors.reserve(bulk_.size());
+    WireReader in(form_, what_);
+    while (in.next()) {
+      if (in.field() == kMember) {
+        WireReader member(in.bytes(), what_);
+        if (!member.next() || member.field() != kTensor) refuse("has something else than a tensor");
+        tensors.push_back(tensor(member.bytes()));
+      } else if (in.field() != kKind || in.varint() != kTuple) {
+        refuse("has no list of tensors");
+      }
+    }
+    check_all_read();
+    return tensors;
   }
 
  private:
@@ -147,13 +194,23 @@ class Reader {
     return Structure::make_dict(std::move(dict));
   }
 
-  const rpc::Bytes& next_bulk() {
-    if (next_ < message_.bulk.size()) return message_.bulk[next_++];
+  void check_all_read() const {
+    if (next_ == bulk_.size()) return;
     throw InvalidArgumentError(
-        str(what_, ": only ", message_.bulk.size(), " values came for a form of more"));
+        str(what_, ": ", bulk_.size(), " values came, but the form ", "has ", next_));
   }
 
-  Structure tensor(std::string_view encoded) {
+  [[noreturn]] void refuse(const char* problem) const {
+    throw InvalidArgumentError(str(what_, ' ', problem));
+  }
+
+  const rpc::Bytes& next_bulk() {
+    if (next_ < bulk_.size()) return bulk_[next_++];
+    throw InvalidArgumentError(
+        str(what_, ": only ", bulk_.size(), " values came for a form of more"));
+  }
+
+  Tensor tensor(std::string_view encoded) {
     const rpc::TensorHeader header = rpc::decode_tensor_header(encoded, what_);
     const rpc::Bytes& bytes = next_bulk();
     rpc::check_tensor_bytes(header, bytes.size, what_);
@@ -161,8 +218,8 @@ class Reader {
     constexpr uintptr_t kAlignment = 64;
     if (bytes.size > 0 && reinterpret_cast<uintptr_t>(bytes.data) % kAlignment == 0) {
       // Nobody else writes to the received memory.
-      return Tensor(at::from_blob(
-          const_cast<char*>(bytes.data), header.shape, [owner = bytes.owner](void*) {}, options));
+      return at::from_blob(
+          const_cast<char*>(bytes.data), header.shape, [owner = bytes.owner](void*) {}, options);
     }
     Tensor copy = at::empty(header.shape, options);
     if (bytes.size > 0) std::memcpy(copy.data_ptr(), bytes.data, bytes.size);
@@ -183,7 +240,8 @@ class Reader {
     throw InternalError("an element type without a dtype");
   }
 
-  const rpc::Message& message_;
+  const std::string_view form_;
+  const std::vector<rpc::Bytes>& bulk_;
   const std::string what_;
   size_t next_ = 0;
 };
@@ -191,19 +249,7 @@ class Reader {
 }  // namespace
 
 void check_sendable(const Leaf& leaf, const std::string& what) {
-  if (leaf.is_strings()) return;
-  const Tensor& tensor = leaf.tensor();
-  if (!tensor.defined()) {
-    throw InvalidArgumentError(what +
-                               " is an undefined tensor, which cannot be sent; give it a value");
-  }
-  if (tensor.layout() != at::kStrided) {
-    throw UnimplementedError(
-        what + " is a sparse tensor, which cannot be sent; send its indices and values");
-  }
-  if (type_of(tensor)) return;
-  throw UnimplementedError(
-      str(what, " has dtype ", dtype_name(tensor.scalar_type()), ", which cannot be sent"));
+  if (!leaf.is_strings()) check_sendable(leaf.tensor(), what);
 }
 
 Structure unshared(Structure structure) {
@@ -225,7 +271,18 @@ rpc::Message to_message(const Structure& structure) {
 }
 
 Structure to_structure(const rpc::Message& message, std::string_view what) {
-  return Reader(message, what).read();
+  return Reader(message.control, message.bulk, what).read();
+}
+
+rpc::Message to_message(const std::vector<Tensor>& tensors) {
+  rpc::Message message;
+  message.control = Writer(message).tuple(tensors);
+  return message;
+}
+
+std::vector<Tensor> to_tensors(std::string_view form, const std::vector<rpc::Bytes>& bulk,
+                               std::string_view what) {
+  return Reader(form, bulk, what).read_tensors();
 }
 
 }  // namespace cohort::internal

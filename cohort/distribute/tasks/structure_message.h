@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/core/structure/structure.h"
@@ -25,5 +26,12 @@ Structure unshared(Structure structure);
 // Errors: DataLoss (these are not the fields of a structure), InvalidArgument (a tensor's bytes are
 // not as many as its header says; too deep); the text begins with `what`.
 Structure to_structure(const rpc::Message& message, std::string_view what);
+
+// The message of a tuple of tensors, and its tensors again: without structures in between, for what
+// is sent at each step. `form` is the control part. Errors: the same; also InvalidArgument (it is
+// the form of something else).
+rpc::Message to_message(const std::vector<Tensor>& tensors);
+std::vector<Tensor> to_tensors(std::string_view form, const std::vector<rpc::Bytes>& bulk,
+                               std::string_view what);
 
 }  // namespace cohort::internal

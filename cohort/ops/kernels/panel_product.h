@@ -1,5 +1,5 @@
-// Products of matrices whose sums stay in registers, of sixteen numbers a vector. For loops that
-// are compiled for several processors; included by files of loops alone.
+// Products of matrices whose sums stay in registers, of kVector numbers each. For loops that are
+// compiled for several processors; included by files of loops alone.
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,8 @@
 
 #include "cohort/ops/kernels/vectors.h"
 
-// Vectors have sixteen elements in 32 registers, or eight in 16; without either eight, in parts.
+// On x86-64 vectors have sixteen elements in 32 registers, or eight in 16; without either eight, in
+// parts. On ARM64 they have four in 32.
 #ifdef __x86_64__
 #define COHORT_WIDE __attribute__((target("avx512f,avx512bw,avx512vl,avx2,fma")))
 #define COHORT_HALF __attribute__((target("avx2,fma")))
@@ -19,12 +20,14 @@ namespace cohort::internal::plan {
 inline bool has_half_registers() {
 #ifdef __x86_64__
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#elif defined(__aarch64__)
+  return true;
 #else
   return false;
 #endif
 }
 
-// The loop for vectors of `width` numbers: that of 8 runs anywhere.
+// The loop for vectors of `width` numbers: that of half vectors runs anywhere.
 template <class Loop>
 Loop* best_of(int64_t width, Loop* wide, Loop* half, Loop* plain) {
   if (width == kVector) return wide;

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "cohort/ops/kernels/vectors.h"
+
 namespace cohort::internal::plan {
 namespace {
 
@@ -80,7 +82,7 @@ TEST(SingleChannelKernels, NotANumberWins) {
 
 TEST(SingleChannelKernels, AreForFullVectorsOfFilters) {
   SingleChannel shape = kShapes[0];
-  shape.filters = 20;
+  shape.filters = kVector * 5 / 4;
   EXPECT_FALSE(has_kernels(shape));
   shape.filters = 64;
   shape.size = 4;

@@ -6,7 +6,7 @@
 namespace cohort::internal::plan {
 
 // Products with a matrix [columns, inner] from the right, transposed. width: the numbers of a
-// vector, 8 or 16. Sums do not depend on how many rows there are.
+// vector, kVector or half of it. Sums do not depend on how many rows there are.
 int64_t transposed_size(int64_t inner, int64_t columns, int64_t width);
 void pack_transposed(int64_t inner, int64_t columns, int64_t width, const float* matrix,
                      float* packed);

@@ -153,7 +153,7 @@ struct GradientSums {
   int64_t distance;
 };
 
-// Stores the part of a kernel's gradient that belongs to one channel and sixteen filters.
+// Stores the part of a kernel's gradient that belongs to one channel and kVector filters.
 COHORT_INLINE void store_weights(const Floats (&points)[kPoints], const Winograd& s,
                                  int64_t channel, int64_t filter, float* gradient) {
   Floats weights[9];

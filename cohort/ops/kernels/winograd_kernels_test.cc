@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "cohort/ops/kernels/vectors.h"
+
 namespace cohort::internal::plan {
 namespace {
 
@@ -191,10 +193,10 @@ TEST(WinogradKernels, GiveGradientsAsTheirReferences) {
 
 TEST(WinogradKernels, AreForFullVectorsAndSomeTiles) {
   Winograd shape = kCases[0].shape;
-  shape.channels = 24;
+  shape.channels = kVector * 3 / 2;
   EXPECT_FALSE(has_kernels(shape, 3));
   shape = kCases[0].shape;
-  shape.filters = 40;
+  shape.filters = kVector * 5 / 2;
   EXPECT_FALSE(has_kernels(shape, 3));
   EXPECT_FALSE(has_kernels(kCases[2].shape, 3));
   EXPECT_EQ(has_kernels(kCases[2].shape, 4), has_kernels(kCases[0].shape, 3));

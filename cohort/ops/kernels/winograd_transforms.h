@@ -1,4 +1,4 @@
-// The transforms of Winograd's F(2x2, 3x3), of sixteen channels or filters at once: each of columns
+// The transforms of Winograd's F(2x2, 3x3), of kVector channels or filters at once: each of columns
 // first, then of rows. For loops that are compiled for several processors; included by files of
 // loops alone.
 #pragma once

@@ -8,7 +8,6 @@ namespace cohort::internal::plan {
 
 DescribedConvolution describe_for(const SharedByConvolutions& s, int64_t count,
                                   const DescribedConvolution* like) {
-  using dnnl::algorithm;
   const Convolution& o = s.operation;
   const auto images = [&](const Image& image) {
     return Layout({count, image.channels, image.height, image.width}, kFloat, Tag::nhwc);
@@ -23,34 +22,27 @@ DescribedConvolution describe_for(const SharedByConvolutions& s, int64_t count,
   const dnnl::memory::dims after{rows.after, columns.after};
   const Layout from = images(s.read);
   const Layout to = images(s.result);
-  const dnnl::primitive_attr attributes = own_scratch();
 
   DescribedConvolution made;
   made.count = count;
-  using ForwardDesc = dnnl::convolution_forward::desc;
-  const Layout kernel = like != nullptr ? like->forward.weights_desc() : any;
   constexpr auto kKind = dnnl::prop_kind::forward_training;
-  made.forward = {s.adds_bias() ? ForwardDesc(kKind, algorithm::convolution_direct, from, kernel,
-                                              bias, to, strides, dilation, before, after)
-                                : ForwardDesc(kKind, algorithm::convolution_direct, from, kernel,
-                                              to, strides, dilation, before, after),
-                  attributes, processor()};
+  constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+  using Forward = dnnl::convolution_forward;
+  const Layout kernel = like != nullptr ? like->forward.weights_desc() : any;
+  made.forward = s.adds_bias() ? describe<Forward>(kKind, kDirect, from, kernel, bias, to, strides,
+                                                   dilation, before, after)
+                               : describe<Forward>(kKind, kDirect, from, kernel, to, strides,
+                                                   dilation, before, after);
   check_is_fast(made.forward, "convolution");
   if (!s.records || s.has_pooled_gradients()) return made;
-  made.weights = {{algorithm::convolution_direct, from,
-                   like != nullptr ? like->weights.diff_weights_desc() : any, to, strides, dilation,
-                   before, after},
-                  attributes,
-                  processor(),
-                  made.forward};
+  made.weights = describe_gradient<dnnl::convolution_backward_weights>(
+      made.forward, kDirect, from, like != nullptr ? like->weights.diff_weights_desc() : any, to,
+      strides, dilation, before, after);
   check_is_fast(made.weights, "gradient of a convolution's kernel");
   if (!s.wants_input) return made;
-  made.data = {
-      {algorithm::convolution_direct, from, like != nullptr ? like->data.weights_desc() : any, to,
-       strides, dilation, before, after},
-      attributes,
-      processor(),
-      made.forward};
+  made.data = describe_gradient<dnnl::convolution_backward_data>(
+      made.forward, kDirect, from, like != nullptr ? like->data.weights_desc() : any, to, strides,
+      dilation, before, after);
   check_is_fast(made.data, "gradient of a convolution's input");
   return made;
 }

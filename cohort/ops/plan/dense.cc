@@ -44,12 +44,10 @@ class DenseForward final : public Forward {
  public:
   explicit DenseForward(const SharedByDense& shared)
       : s_(shared), lanes_(shared.chunks.lanes.size()) {
-    std::vector<int> arguments{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
-    if (s_.operation.bias) arguments.push_back(DNNL_ARG_BIAS);
     for_one_thread([&] {
       for (Lane& lane : lanes_) {
         for (const Product& product : s_.forward) {
-          lane.multiply.emplace_back(product, arguments, lane.scratch);
+          lane.multiply.emplace_back(product, lane.scratch);
         }
       }
     });
@@ -61,19 +59,15 @@ class DenseForward final : public Forward {
   }
 
   void run(const Chunk& chunk, const float* in, float* out) override {
-    Primitive& multiply = lanes_[static_cast<size_t>(chunk.lane)].multiply[s_.index_of(chunk)];
-    if (s_.operation.bias) {
-      multiply({in, kernel_, out, bias_});
-    } else {
-      multiply({in, kernel_, out});
-    }
+    Lane& lane = lanes_[static_cast<size_t>(chunk.lane)];
+    lane.multiply[s_.index_of(chunk)](in, kernel_, out, bias_);
     if (s_.activation) activate(*s_.activation, out, chunk.count * s_.operation.units, out);
   }
 
  private:
   struct Lane {
     Scratch scratch;
-    std::vector<Primitive> multiply;
+    std::vector<Multiplication> multiply;
   };
 
   const SharedByDense& s_;
@@ -132,36 +126,34 @@ class DenseBackward final : public Backward {
  private:
   struct RunningPart {
     Scratch scratch;
-    Primitive multiply;
+    Multiplication multiply;
   };
 
   static void make(const DividedProduct& divided, std::vector<RunningPart>& parts) {
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i].multiply =
-          Primitive(divided.products[divided.index_of(divided.parts[i])],
-                    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, parts[i].scratch);
+          Multiplication(divided.products[divided.index_of(divided.parts[i])], parts[i].scratch);
     }
   }
 
   void run_kernel(size_t part) {
     const int64_t first = s_.kernel.parts[part].first;
     if (s_.kernel.by_features) {
-      kernel_parts_[part].multiply(
-          {values_.in + first, product_gradient_, kernel_gradient_ + first * s_.operation.units});
+      kernel_parts_[part].multiply(values_.in + first, product_gradient_,
+                                   kernel_gradient_ + first * s_.operation.units);
     } else {
-      kernel_parts_[part].multiply(
-          {values_.in, product_gradient_ + first, kernel_gradient_ + first});
+      kernel_parts_[part].multiply(values_.in, product_gradient_ + first, kernel_gradient_ + first);
     }
   }
 
   void run_data(size_t part) {
     const int64_t first = s_.data.parts[part].first;
     if (s_.data.by_features) {
-      data_parts_[part].multiply(
-          {product_gradient_, kernel_ + first * s_.operation.units, values_.in_gradient + first});
+      data_parts_[part].multiply(product_gradient_, kernel_ + first * s_.operation.units,
+                                 values_.in_gradient + first);
     } else {
-      data_parts_[part].multiply({product_gradient_ + first * s_.operation.units, kernel_,
-                                  values_.in_gradient + first * s_.features});
+      data_parts_[part].multiply(product_gradient_ + first * s_.operation.units, kernel_,
+                                 values_.in_gradient + first * s_.features);
     }
   }
 

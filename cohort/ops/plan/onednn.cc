@@ -19,13 +19,6 @@ dnnl::stream& thread_stream() {
 
 }  // namespace
 
-void check_library() {
-  const dnnl_version_t* const loaded = dnnl_version();
-  if (loaded->major == DNNL_VERSION_MAJOR && loaded->minor >= DNNL_VERSION_MINOR) return;
-  throw NotPlanned(str("oneDNN ", loaded->major, ".", loaded->minor, " is loaded, not ",
-                       DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR));
-}
-
 const dnnl::engine& processor() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
@@ -54,7 +47,7 @@ void for_one_thread(FunctionRef<void()> make) {
 
 void check_is_fast(const dnnl::primitive_desc_base& description, const char* what) {
   const char* name = nullptr;
-  dnnl_primitive_desc_query(description.get(), dnnl_query_impl_info_str, 0, &name);
+  dnnl::dnnl_primitive_desc_query(description.get(), dnnl_query_impl_info_str, 0, &name);
   if (name != nullptr && std::strncmp(name, "ref", 3) == 0) {
     throw NotPlanned(str("oneDNN has no fast ", what, " for these sizes on this processor"));
   }
@@ -88,8 +81,8 @@ void Primitive::operator()(std::initializer_list<const void*> data) {
   for (const void* address : data) set(next++, address);
   if (scratch_ != nullptr) set(next++, scratch_->data());
   const dnnl_status_t status =
-      dnnl_primitive_execute(primitive_.get(), thread_stream().get(),
-                             static_cast<int>(arguments_.size()), arguments_.data());
+      dnnl::dnnl_primitive_execute(primitive_.get(), thread_stream().get(),
+                                   static_cast<int>(arguments_.size()), arguments_.data());
   if (status != dnnl_success) {
     throw InternalError(str("a primitive of oneDNN failed with status ", static_cast<int>(status)));
   }
@@ -97,23 +90,56 @@ void Primitive::operator()(std::initializer_list<const void*> data) {
 
 namespace {
 
+// What both generations of the library say of a layout.
+struct Blocks {
+  bool plain;  // nothing but blocks
+  std::vector<int64_t> dims;
+  std::vector<int64_t> padded;      // with what fills the last block of each dimension
+  std::vector<int64_t> strides;     // between blocks
+  std::vector<int64_t> inner_dims;  // the dimensions that have blocks within them
+  std::vector<int64_t> inner_sizes;
+  int64_t offset;
+};
+
+#if DNNL_VERSION_MAJOR == 2
+Blocks blocks_of(const Layout& layout) {
+  const dnnl_memory_desc_t& data = layout.data;
+  const dnnl_blocking_desc_t& inner = data.format_desc.blocking;
+  if (data.format_kind != dnnl_blocked || data.extra.flags != 0) return {};
+  return {.plain = true,
+          .dims = {data.dims, data.dims + data.ndims},
+          .padded = {data.padded_dims, data.padded_dims + data.ndims},
+          .strides = {inner.strides, inner.strides + data.ndims},
+          .inner_dims = {inner.inner_idxs, inner.inner_idxs + inner.inner_nblks},
+          .inner_sizes = {inner.inner_blks, inner.inner_blks + inner.inner_nblks},
+          .offset = data.offset0};
+}
+#else
+Blocks blocks_of(const Layout& layout) {
+  if (layout.get_format_kind() != dnnl::memory::format_kind::blocked) return {};
+  return {.plain = true,
+          .dims = layout.get_dims(),
+          .padded = layout.get_padded_dims(),
+          .strides = layout.get_strides(),
+          .inner_dims = layout.get_inner_idxs(),
+          .inner_sizes = layout.get_inner_blks(),
+          .offset = layout.get_submemory_offset()};
+}
+#endif
+
 // How many elements the indices of each dimension lie apart; nothing if the layout is in blocks,
 // but for a single block that is the whole dimension.
-std::optional<std::vector<int64_t>> strides_of(const Layout& layout) {
-  const dnnl_memory_desc_t& data = layout.data;
-  const dnnl_blocking_desc_t& blocking = data.format_desc.blocking;
-  if (data.format_kind != dnnl_blocked || data.extra.flags != 0 || blocking.inner_nblks > 1) {
-    return std::nullopt;
+std::optional<std::vector<int64_t>> strides_of(const Blocks& blocks) {
+  if (!blocks.plain || blocks.inner_dims.size() > 1) return std::nullopt;
+  std::vector<int64_t> strides = blocks.strides;
+  if (blocks.inner_dims.size() == 1) {
+    const auto blocked = static_cast<size_t>(blocks.inner_dims[0]);
+    if (blocks.padded[blocked] != blocks.inner_sizes[0]) return std::nullopt;
+    strides[blocked] = 1;
   }
-  std::vector<int64_t> strides(blocking.strides, blocking.strides + data.ndims);
-  if (blocking.inner_nblks == 1) {
-    const auto blocked = blocking.inner_idxs[0];
-    if (data.padded_dims[blocked] != blocking.inner_blks[0]) return std::nullopt;
-    strides[static_cast<size_t>(blocked)] = 1;
-  }
-  for (int i = 0; i < data.ndims; ++i) {
-    if (data.padded_dims[i] != data.dims[i]) return std::nullopt;
-    if (data.dims[i] == 1) strides[static_cast<size_t>(i)] = 0;
+  for (size_t i = 0; i < blocks.dims.size(); ++i) {
+    if (blocks.padded[i] != blocks.dims[i]) return std::nullopt;
+    if (blocks.dims[i] == 1) strides[i] = 0;
   }
   return strides;
 }
@@ -121,10 +147,11 @@ std::optional<std::vector<int64_t>> strides_of(const Layout& layout) {
 // Also where descriptions differ: a kernel of 64 filters is its own block of 64.
 bool lie_alike(const Layout& a, const Layout& b) {
   if (a == b) return true;
-  const auto strides = strides_of(a);
-  return strides && a.get_size() == b.get_size() && a.dims() == b.dims() &&
-         a.data_type() == b.data_type() && a.data.offset0 == b.data.offset0 &&
-         strides == strides_of(b);
+  if (a.get_size() != b.get_size()) return false;
+  const Blocks of_a = blocks_of(a), of_b = blocks_of(b);
+  const auto strides = strides_of(of_a);
+  return strides && of_a.dims == of_b.dims && of_a.offset == of_b.offset &&
+         strides == strides_of(of_b);
 }
 
 }  // namespace

@@ -2,14 +2,13 @@
 // are this one and what includes it, sources of this folder.
 #pragma once
 
-#include <dnnl.hpp>
 #include <initializer_list>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "cohort/core/function_ref.h"
 #include "cohort/ops/plan/buffer.h"
+#include "cohort/ops/plan/onednn_functions.h"
 
 namespace cohort::internal::plan {
 
@@ -17,15 +16,6 @@ using Layout = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 inline constexpr auto kFloat = dnnl::memory::data_type::f32;
 
-// Why there is no plan for these operations, shapes or this processor.
-class NotPlanned : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// Errors: NotPlanned, where another generation of the library is loaded than this was compiled for:
-// a libtorch with one inside may stand before it.
-void check_library();
 const dnnl::engine& processor();
 
 // Memory that the primitives of one thread use while they run, one at a time.
@@ -42,6 +32,25 @@ class Scratch {
 // Attributes that leave scratch memory to us: the library's own belongs to the thread that made the
 // primitive.
 dnnl::primitive_attr own_scratch();
+// Describes a Kind of primitive by the arguments of its descriptor that both generations of the
+// library share; forward: that of which it is the gradient.
+template <class Kind, class... Arguments>
+typename Kind::primitive_desc describe(const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR == 2
+  return {typename Kind::desc(arguments...), own_scratch(), processor()};
+#else
+  return {processor(), arguments..., own_scratch()};
+#endif
+}
+template <class Kind, class Forward, class... Arguments>
+typename Kind::primitive_desc describe_gradient(const Forward& forward,
+                                                const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR == 2
+  return {typename Kind::desc(arguments...), own_scratch(), processor(), forward};
+#else
+  return {processor(), arguments..., forward, own_scratch()};
+#endif
+}
 // Calls make(), so that what it makes runs on the calling thread alone, whatever number of threads
 // there is. Errors: NotPlanned (what the library refuses).
 void for_one_thread(FunctionRef<void()> make);

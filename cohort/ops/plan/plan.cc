@@ -28,7 +28,7 @@ Compiled Plan::compile(const Request& request) {
 }
 
 Plan::Plan(const Request& request) : request_(request) {
-  check_library();
+  onednn();  // whose lack is an error also where no unit would use it
   if (request.input.empty() || request.input[0] < 1) throw NotPlanned("the batch is empty");
   units_ = make_units(request, output_);
   Shape shape = request.input;

@@ -138,8 +138,14 @@ class UnitNode final : public GraphNode {
     const std::lock_guard lock(mutex_);
     if (recording_ == nullptr) return false;
     penalties_.push_back({parameter, SavedVariable(x, /*is_output=*/false), factor});
-    torch::autograd::set_history(penalty, shared_from_this());
+    torch::autograd::set_history(penalty, NodePointers<UnitNode>::from(this));
     return true;
+  }
+
+  void release_resources() override {
+    recording_.reset();
+    penalties_.clear();
+    GraphNode::release_resources();
   }
 
   // A backward pass over penalties alone gives up nothing: for whoever asks for gradients of the
@@ -283,7 +289,7 @@ class UnitNode final : public GraphNode {
 struct Reader {
   const c10::TensorImpl* parameter;
   uint32_t version;
-  std::weak_ptr<UnitNode> node;
+  WeakNodePtr<UnitNode> node;
   size_t place;  // among the unit's parameters
 };
 std::vector<Reader>& readers() {
@@ -291,12 +297,13 @@ std::vector<Reader>& readers() {
   return readers;
 }
 
-void remember(const Tensor& parameter, const std::shared_ptr<UnitNode>& node, size_t place) {
+void remember(const Tensor& parameter, const NodePtr<UnitNode>& node, size_t place) {
   const c10::TensorImpl* const read = parameter.unsafeGetTensorImpl();
   std::erase_if(readers(), [&](const Reader& reader) {
     return reader.parameter == read || reader.node.expired();
   });
-  readers().push_back({read, read->version_counter().current_version(), node, place});
+  readers().push_back(
+      {read, read->version_counter().current_version(), WeakNodePtr<UnitNode>(node), place});
 }
 
 // Whether penalties may be results of a plan with this input. A gradient of penalties alone is none
@@ -317,8 +324,7 @@ void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
   for (size_t u = 0; u < plan.num_units(); ++u) {
     if (!plan.wants_gradient(u)) continue;
     const bool passes_on = before.is_valid();
-    const std::shared_ptr<UnitNode> node =
-        make_node<UnitNode>(recording, u, passes_on, takes_penalties);
+    const NodePtr<UnitNode> node = make_node<UnitNode>(recording, u, passes_on, takes_penalties);
     torch::autograd::edge_list edges = take_edges();
     edges.reserve(1 + plan.num_parameters(u));
     if (passes_on) edges.push_back(std::move(before));
@@ -383,7 +389,7 @@ bool record_penalty(const Tensor& x, double factor, Tensor& penalty) {
   const c10::TensorImpl* const parameter = x.unsafeGetTensorImpl();
   for (const Reader& reader : readers()) {
     if (reader.parameter != parameter) continue;
-    const std::shared_ptr<UnitNode> node = reader.node.lock();
+    const NodePtr<UnitNode> node = reader.node.lock();
     return node != nullptr && reader.version == parameter->version_counter().current_version() &&
            node->record_penalty(reader.place, x, factor, penalty);
   }

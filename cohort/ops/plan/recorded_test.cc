@@ -9,9 +9,11 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <memory>
+#include <optional>
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/gradient_stream.h"
+#include "cohort/ops/graph_node.h"
 #include "cohort/ops/max_pool.h"
 #include "cohort/ops/plan/squares.h"
 #include "cohort/ops/plan/testing_plan.h"
@@ -105,16 +107,16 @@ TEST_F(RecordedPlan, GradientsOfGradientsAreLibtorchs) {
 }
 
 TEST_F(RecordedPlan, GradientsThatAreRecordedEndWithTheirLastUser) {
-  std::weak_ptr<torch::autograd::Node> node;
+  std::optional<WeakNodePtr<torch::autograd::Node>> node;
   {
     const Tensor output = run();
-    node = output.grad_fn();
+    node.emplace(output.grad_fn());
     const auto first = grad({output.square().sum()}, sources, {}, /*retain_graph=*/true,
                             /*create_graph=*/true);
     EXPECT_TRUE(first[0].requires_grad());
-    EXPECT_FALSE(node.expired());
+    EXPECT_FALSE(node->expired());
   }
-  EXPECT_TRUE(node.expired());
+  EXPECT_TRUE(node->expired());
 }
 
 TEST_F(RecordedPlan, ParametersThatAreOneTensor) {

@@ -165,9 +165,7 @@ class RecurrentBackward final : public Backward {
         : parts_(gradient.parts), products_(gradient.parts.size()) {
       for_one_thread([&] {
         for (size_t i = 0; i < parts_.size(); ++i) {
-          products_[i].multiply =
-              Primitive(gradient.product(parts_[i]), {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
-                        products_[i].scratch);
+          products_[i].multiply = Multiplication(gradient.product(parts_[i]), products_[i].scratch);
         }
       });
     }
@@ -175,13 +173,13 @@ class RecurrentBackward final : public Backward {
     void multiply(int64_t i, const float* left, const float* sums, int64_t columns,
                   float* gradient) {
       const int64_t first = parts_[static_cast<size_t>(i)].first;
-      products_[static_cast<size_t>(i)].multiply({left + first, sums, gradient + first * columns});
+      products_[static_cast<size_t>(i)].multiply(left + first, sums, gradient + first * columns);
     }
 
    private:
     struct Own {
       Scratch scratch;
-      Primitive multiply;
+      Multiplication multiply;
     };
     const std::vector<Part>& parts_;
     std::vector<Own> products_;

@@ -21,7 +21,8 @@ struct RecurrentSizes {
 // state's part of the candidate.
 inline constexpr int64_t kKept = 4;
 
-// How many numbers a vector has on this processor: 8 or 16, for which loops are compiled.
+// How many numbers a vector has on this processor: kVector or half of it, for which loops are
+// compiled.
 int64_t vector_width();
 
 // Both kernels and the biases, as a step reads them.

@@ -19,7 +19,7 @@ using coordinator::ClusterCoordinator;
 using coordinator::RemoteValue;
 using ::testing::HasSubstr;
 
-double number(const RemoteValue& value) { return value.fetch().tensor().item<double>(); }
+double scalar(const RemoteValue& value) { return value.fetch().tensor().item<double>(); }
 
 class CachedClosureTest : public ::testing::TestWithParam<int> {
  protected:
@@ -54,10 +54,10 @@ TEST_P(CachedClosureTest, ReadsWhatItReadFirstAlsoOnceTheScopeHasEnded) {
     const auto scope = cache_variable_reads();
     return coordinator.schedule(assign);
   }();
-  EXPECT_EQ(number(cached), 2);
+  EXPECT_EQ(scalar(cached), 2);
   EXPECT_EQ(v.value().item<double>(), 5);
   v.assign(2.);
-  EXPECT_EQ(number(coordinator.schedule(assign)), 5);  // outside of the scope
+  EXPECT_EQ(scalar(coordinator.schedule(assign)), 5);  // outside of the scope
 }
 
 // Each closure has a scope of its own, which is not that of the program.
@@ -67,9 +67,9 @@ TEST_P(CachedClosureTest, ReadsAnewInEachClosure) {
   const auto scope = cache_variable_reads();
   const auto read = [&] { return v.value(); };
   EXPECT_EQ(v.value().item<double>(), 2);
-  EXPECT_EQ(number(coordinator.schedule(read)), 2);
+  EXPECT_EQ(scalar(coordinator.schedule(read)), 2);
   v.assign(5.);
-  EXPECT_EQ(number(coordinator.schedule(read)), 5);
+  EXPECT_EQ(scalar(coordinator.schedule(read)), 5);
   EXPECT_EQ(v.value().item<double>(), 2);
 }
 
@@ -87,10 +87,10 @@ TEST_P(CachedClosureTest, ReadsTheSameInAllOfItsSteps) {
   const int replicas = GetParam();
   {
     const auto scope = cache_variable_reads();
-    EXPECT_EQ(number(coordinator.schedule(steps)), 202 * replicas);
+    EXPECT_EQ(scalar(coordinator.schedule(steps)), 202 * replicas);
   }
   v.assign(2.);
-  EXPECT_EQ(number(coordinator.schedule(steps)), 205 * replicas);
+  EXPECT_EQ(scalar(coordinator.schedule(steps)), 205 * replicas);
 }
 
 TEST_P(CachedClosureTest, IsInAScopeAlready) {

@@ -13,12 +13,6 @@ namespace cohort::internal {
 // The most bytes of arguments or a result.
 inline constexpr size_t kMostClosureBytes = size_t{2} << 30;
 
-// The phase of the error (ErrorDetail) that a worker without the closure's inputs answers with: it
-// was started again.
-inline constexpr char kInputLost[] = "input lost";
-// Marks an error Cancelled that the function itself threw: others say that the worker ends.
-inline constexpr char kInFunction[] = "function";
-
 // What a worker makes for the closures that name it.
 enum class InputKind : uint8_t { kIterator, kValue };
 

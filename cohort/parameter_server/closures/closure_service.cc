@@ -49,9 +49,9 @@ bool is_given_up_call(const std::exception_ptr& thrown, const TaskId& self) {
 // Whether a function that makes an input has thrown without having failed itself, so that the
 // coordinator is to let it run again, or to take the worker again.
 bool is_to_run_again(const std::exception_ptr& thrown, const TaskId& self, int num_ps) {
-  const std::string phase = rpc::detail_of(thrown).phase;
-  return phase == kFenced || phase == kStartedAgain || unanswering_ps(thrown, num_ps) >= 0 ||
-         is_given_up_call(thrown, self);
+  const Cause cause = rpc::detail_of(thrown).cause;
+  return cause == Cause::kFenced || cause == Cause::kStartedAgain ||
+         unanswering_ps(thrown, num_ps) >= 0 || is_given_up_call(thrown, self);
 }
 
 // The error of the closures that take what the function was to make.
@@ -60,7 +60,7 @@ std::exception_ptr error_of_input(const std::string& function, const std::except
   return rpc::make_error(
       error.code,
       str("the input of this closure could not be made by ", quoted(function), ": ", error.message),
-      error.task, {.phase = kClosureInput});
+      error.task, {.cause = Cause::kInputFailed});
 }
 
 }  // namespace
@@ -282,7 +282,7 @@ const ClosureService::Input& ClosureService::input(uint64_t id) const {
   if (found == inputs_.end()) {
     std::rethrow_exception(rpc::make_error(
         Code::kFailedPrecondition, str(self_, " has no input ", id, ": it was started again"),
-        to_string(self_), {.phase = kInputLost}));
+        to_string(self_), {.cause = Cause::kInputLost}));
   }
   if (found->second.error != nullptr) std::rethrow_exception(found->second.error);
   return found->second;
@@ -346,8 +346,8 @@ rpc::Message ClosureService::result_of(WorkerSide& side, const RunClosure& closu
     });
   } catch (const CancelledError& error) {
     if (is_given_up_call(std::current_exception(), self_)) throw;
-    std::rethrow_exception(
-        rpc::make_error(Code::kCancelled, error.what(), to_string(self_), {.phase = kInFunction}));
+    std::rethrow_exception(rpc::make_error(Code::kCancelled, error.what(), to_string(self_),
+                                           {.cause = Cause::kFunctionCancelled}));
   }
 }
 

@@ -16,7 +16,7 @@ std::exception_ptr lost_ps_error(const LostPs& ps, const std::string& why) {
               ? "it has saved no checkpoint that it could go on from"
               : str("it can go on from its last checkpoint, '", ps.checkpoint, "'")),
       to_string(ps.task),
-      {.peer = to_string(ps.task), .generation = ps.generation, .phase = kPsLost});
+      {.peer = to_string(ps.task), .generation = ps.generation, .cause = Cause::kPsLost});
 }
 
 int unanswering_ps(const std::exception_ptr& error, int num_ps) {

@@ -188,7 +188,8 @@ int64_t PsCluster::take_all(int64_t generation) const {
     const rpc::CallResult result = answer.get();  // each call has its deadline
     if (result.error == nullptr) {
       met = std::max(met, decode_leader_claim(result.reply).generation);
-    } else if (const ErrorDetail detail = rpc::detail_of(result.error); detail.phase == kFenced) {
+    } else if (const ErrorDetail detail = rpc::detail_of(result.error);
+               detail.cause == Cause::kFenced) {
       met = std::max(met, detail.generation);
     } else {
       failed = result.error;

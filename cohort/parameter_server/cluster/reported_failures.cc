@@ -8,7 +8,7 @@ namespace cohort::internal {
 
 void ReportedFailures::note(const std::exception_ptr& error) {
   const ErrorDetail detail = rpc::detail_of(error);
-  if (detail.phase != kProgramFailed) return;
+  if (detail.cause != Cause::kProgramFailed) return;
   const std::string text = record_error(error).message;
   const std::lock_guard lock(mutex_);
   std::string& last = last_[detail.peer];

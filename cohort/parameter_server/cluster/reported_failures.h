@@ -12,16 +12,12 @@
 
 namespace cohort::internal {
 
-// The phase (ErrorDetail) of an error by which a task says that its program has failed; its peer is
-// the task.
-inline constexpr char kProgramFailed[] = "program failed";
-
 // Thread safety: any thread.
 class ReportedFailures {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Other errors are passed over.
+  // Errors that have not Cause::kProgramFailed are passed over.
   void note(const std::exception_ptr& error);
   // The first, where it was told at least so long ago; else null.
   std::exception_ptr first_older_than(Clock::duration age) const;

@@ -12,7 +12,7 @@ TEST(ReportedFailures, KeepsTheFirstAndWhatEachTaskHasSaidLast) {
   const TaskId first{"ps", 0}, second{"ps", 1};
   const auto failure = [](const TaskId& task, const char* text) {
     return rpc::make_error(Code::kNotFound, text, to_string(task),
-                           {.peer = to_string(task), .phase = kProgramFailed});
+                           {.peer = to_string(task), .cause = Cause::kProgramFailed});
   };
   ReportedFailures told;
   told.note(std::make_exception_ptr(UnavailableError("of a loss")));

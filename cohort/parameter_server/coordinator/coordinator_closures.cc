@@ -132,9 +132,9 @@ void CoordinatorCore::answered(size_t worker, const Place& place, const ClosureP
     ps_watch_->failed(ps, result.error, if_alive([index, closure](CoordinatorCore& self) {
                         self.queue_.put_back(index, closure);
                       }));
-  } else if (is_loss(result.error)) {
+  } else if (is_loss(result.error, worker_task(worker))) {
     take_back(worker, session, result.error, {closure, nullptr});
-  } else if (is_overdue(result.error)) {
+  } else if (is_overdue(result.error, worker_task(worker))) {
     take_back(worker, session, result.error, {closure, named(result.error, *closure, worker)});
   } else {
     queue_.failed(index, *closure, named(result.error, *closure, worker));

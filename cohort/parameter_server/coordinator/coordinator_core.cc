@@ -144,8 +144,10 @@ void CoordinatorCore::repeat(std::chrono::nanoseconds every,
              }));
 }
 
+TaskId CoordinatorCore::worker_task(size_t worker) { return {kWorker, static_cast<int>(worker)}; }
+
 std::shared_ptr<rpc::Channel> CoordinatorCore::channel(size_t worker) const {
-  return surroundings_.channel({kWorker, static_cast<int>(worker)});
+  return surroundings_.channel(worker_task(worker));
 }
 
 void CoordinatorCore::start() {

@@ -16,6 +16,7 @@
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/system_clock.h"
 #include "cohort/core/program/task_id.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
 #include "cohort/parameter_server/coordinator/coordinator_figures.h"
 #include "cohort/parameter_server/coordinator/coordinator_options.h"
@@ -93,6 +94,9 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     std::exception_ptr error;
     void give_to(ClosureQueue& queue, int worker) const;
   };
+  // The pauses between attempts to take a worker.
+  static constexpr Backoff kTakePauses{std::chrono::milliseconds(20),
+                                       std::chrono::milliseconds(500)};
   struct Worker {
     Phase phase = Phase::kTaking;
     SessionId session = 0;
@@ -104,7 +108,9 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     int64_t done = 0;
     int64_t retried = 0;
     rpc::Clock::Time lost_at = {};
-    std::chrono::milliseconds pause{0};  // before the next attempt to take it
+    Backoff loss_pauses = kTakePauses;             // of losses in a row, from the second one on
+    std::chrono::nanoseconds pause_after_loss{0};  // before it is taken again
+    Backoff take_pauses = kTakePauses;
     std::vector<Returned> returned;
     std::string why;  // it was lost
 
@@ -178,6 +184,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   }
   bool is_current(size_t worker, SessionId session) const;
   void wake_after(std::chrono::nanoseconds delay, std::function<void()> work);
+  static TaskId worker_task(size_t worker);
   std::shared_ptr<rpc::Channel> channel(size_t worker) const;
 
   const CoordinatorSurroundings surroundings_;

@@ -93,7 +93,7 @@ class CoordinatorInputs : public ::testing::Test {
 
   void lose_it() {
     worker_->answer("leadership/attend",
-                    std::make_exception_ptr(UnavailableError("its connection broke")));
+                    rpc::no_answer(Code::kUnavailable, "its connection broke", {"worker", 0}));
     clock_.advance(seconds(1));
   }
 
@@ -157,7 +157,7 @@ TEST_F(CoordinatorInputs, WhatAPsTaskNeverAnswersToIsTriedAsOftenAsAClosure) {
   EXPECT_EQ(worker_->answer("closures/make_input"), 0u);
   const auto results = core_->read_value(never);
   const auto failed = rpc::make_error(Code::kUnavailable, "could not be made", "/job:worker/task:0",
-                                      {.phase = kClosureInput});
+                                      {.cause = Cause::kInputFailed});
   EXPECT_EQ(worker_->answer("closures/read_value", failed), 1u);
   EXPECT_EQ(results[0]->status(), RemoteStatus::kAborted);
   EXPECT_TRUE(core_->workers()[0].is_alive);
@@ -186,7 +186,7 @@ TEST_F(CoordinatorInputs, AValueOfALostWorkerIsReadWhenItHasMadeItAgain) {
   worker_->answer("closures/make_input");
   const auto results = core_->read_value(value);
   lose_it();
-  const auto broke = std::make_exception_ptr(UnavailableError("its connection broke"));
+  const auto broke = rpc::no_answer(Code::kUnavailable, "its connection broke", {"worker", 0});
   EXPECT_EQ(worker_->answer("closures/read_value", broke), 1u);
   let_it_come();
   EXPECT_EQ(worker_->answer("closures/read_value"), 0u);

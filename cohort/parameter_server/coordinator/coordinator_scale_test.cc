@@ -13,6 +13,7 @@
 #include <set>
 
 #include "cohort/cluster/membership/limits.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
@@ -50,7 +51,7 @@ class StubTasks {
     for (Answer& answer : due) {
       if (answer.is_lost) {
         answer.done(
-            {.error = std::make_exception_ptr(UnavailableError("it is dead")), .reply = {}});
+            {.error = rpc::no_answer(Code::kUnavailable, "it is dead", answer.task), .reply = {}});
       } else {
         answer.done({.error = nullptr, .reply = reply_});
       }

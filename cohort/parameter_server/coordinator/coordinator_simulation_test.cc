@@ -58,8 +58,8 @@ class SimulatedClock final : public rpc::Clock {
   std::map<std::pair<Time, TimerId>, std::function<void()>> timers_;
 };
 
-std::exception_ptr unreachable() {
-  return std::make_exception_ptr(UnavailableError("cannot reach it"));
+std::exception_ptr unreachable(const TaskId& task) {
+  return rpc::no_answer(Code::kUnavailable, "cannot reach it", task);
 }
 
 class World {
@@ -193,7 +193,9 @@ class World {
       if (const Done done_once = std::exchange(*once, nullptr)) done_once(std::move(result));
     };
     if (clock_.now() < connection.down_until) {
-      return clock_.after(milliseconds(pick(3)), [finish] { finish({unreachable(), {}}); });
+      return clock_.after(milliseconds(pick(3)), [finish, task] {
+        finish({unreachable(task), {}});
+      });
     }
     if (is_ps) {
       if (method == "leadership/attend") return;  // until the connection breaks
@@ -207,8 +209,8 @@ class World {
     }
     const Worker& worker = workers_[task.index];
     const auto process = worker.process;
-    clock_.after(delay(), [this, process, method, request, finish] {
-      if (!process->is_alive) return finish({unreachable(), {}});
+    clock_.after(delay(), [this, process, method, request, finish, task] {
+      if (!process->is_alive) return finish({unreachable(task), {}});
       if (method == "leadership/attend") return;  // until the connection breaks
       if (method == "closures/run") {
         process->closures.emplace_back(decode_run_closure(request), finish);
@@ -313,22 +315,22 @@ class World {
                    [process = workers_[worker].process] { process->is_alive = true; });
     }
     // Its connection to the coordinator breaks; if it lives, it goes on.
-    break_connection(workers_[worker].connection);
+    break_connection({"worker", worker}, workers_[worker].connection);
     if (pick(3) > 0) return;
-    for (const auto& ps : ps_) {  // those of the coordinator's network
-      break_connection(ps->connection);
-      ps->connection.down_until = clock_.now() + milliseconds(pick(150));
+    for (int i = 0; i < kPs; ++i) {  // those of the coordinator's network
+      break_connection({"ps", i}, ps_[i]->connection);
+      ps_[i]->connection.down_until = clock_.now() + milliseconds(pick(150));
     }
   }
 
-  void break_connection(Connection& connection) {
+  void break_connection(const TaskId& task, Connection& connection) {
     const auto [first, last] = connection.under_way.equal_range(connection.number++);
     std::vector<std::shared_ptr<Done>> broken;
     for (auto it = first; it != last; ++it) broken.push_back(it->second);
     connection.under_way.erase(first, last);
     for (const auto& call : broken) {
-      clock_.after(milliseconds(pick(3)), [call] {
-        if (const Done done = std::exchange(*call, nullptr)) done({unreachable(), {}});
+      clock_.after(milliseconds(pick(3)), [call, task] {
+        if (const Done done = std::exchange(*call, nullptr)) done({unreachable(task), {}});
       });
     }
   }

@@ -81,7 +81,7 @@ void CoordinatorCore::send_reads(size_t worker) {
 void CoordinatorCore::read_answered(const ValueRead& read, const rpc::CallResult& answer) {
   if (answer.error != nullptr && is_fenced_by_later(answer.error, surroundings_.generation))
     return end(answer.error);
-  if (answer.error != nullptr && is_loss(answer.error)) {
+  if (answer.error != nullptr && is_loss(answer.error, worker_task(read.worker))) {
     lose(read.worker, read.asked_in, answer.error);  // it is asked again when it is back
     return;
   }

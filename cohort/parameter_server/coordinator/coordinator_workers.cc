@@ -21,9 +21,7 @@ using std::chrono::milliseconds;
 
 // How long one attempt to reach a lost worker waits, and between attempts at most.
 constexpr std::chrono::seconds kAttempt{10};
-constexpr milliseconds kFirstRetry{20};
-constexpr milliseconds kLongestRetry{500};
-constexpr milliseconds kLongestPause{60'000};
+constexpr std::chrono::minutes kLongestPause{1};
 
 // A worker refuses to be taken only where it has obeyed a coordinator of the same generation or a
 // later one.
@@ -85,7 +83,7 @@ void CoordinatorCore::is_there(size_t worker, SessionId session) {
     if (was_lost && state.losses > 0) was_absent = clock_.now() - state.lost_at;
     state.phase = Phase::kMakesInputs;
     state.why.clear();
-    state.pause = milliseconds(0);
+    state.take_pauses = kTakePauses;
     state.inputs_under_way = 1;
     inputs = inputs_;
   }
@@ -134,7 +132,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
           return self.ps_watch_->failed(ps, result.error, self.if_alive(again));
         }
         // A function that fails is the error of the closures that use its input.
-        if (result.error != nullptr && is_loss(result.error)) {
+        if (result.error != nullptr && is_loss(result.error, worker_task(worker))) {
           self.lose(worker, session, result.error);
           return;
         }
@@ -180,10 +178,12 @@ bool CoordinatorCore::lose(size_t worker, SessionId session, const std::exceptio
     state.lost_at = clock_.now();
     state.why = record_error(error).message;
     // At once for the first time; a worker that dies again and again is given time.
-    state.pause = ++state.losses == 1
-                      ? milliseconds(0)
-                      : std::min(kLongestPause, options_.worker_pause *
-                                                    (int64_t{1} << std::min(state.losses - 2, 20)));
+    if (++state.losses == 1) {
+      state.pause_after_loss = std::chrono::nanoseconds(0);
+      state.loss_pauses = {options_.worker_pause, kLongestPause};
+    } else {
+      state.pause_after_loss = state.loss_pauses.next();
+    }
   }
   log_warning("worker ", worker, " is lost (", record_error(error).message,
               "); its closures run on others, and it takes part again when it is back");
@@ -197,7 +197,7 @@ bool CoordinatorCore::lose(size_t worker, SessionId session, const std::exceptio
 // What the worker still does in that session changes nothing any more.
 void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
   std::vector<Returned> returned;
-  milliseconds pause{0};
+  std::chrono::nanoseconds pause{0};
   bool is_hopeless = false;
   {
     const std::lock_guard lock(mutex_);
@@ -206,8 +206,8 @@ void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
     returned.swap(state.returned);
     state.phase = Phase::kTaking;
     is_hopeless = state.losses > options_.max_worker_losses;
-    pause = state.pause;
-    state.pause = kFirstRetry;
+    pause = state.pause_after_loss;
+    state.take_pauses = kTakePauses;
   }
   for (const Returned& one : returned) one.give_to(queue_, static_cast<int>(worker));
   if (is_hopeless) return give_up(worker);
@@ -215,10 +215,10 @@ void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
 }
 
 void CoordinatorCore::not_taken(size_t worker, SessionId session, const std::exception_ptr& error) {
-  if (rpc::detail_of(error).phase == kFenced) {
+  if (rpc::detail_of(error).cause == Cause::kFenced) {
     return end(taken_by_another(worker, error));
   }
-  milliseconds pause{0};
+  std::chrono::nanoseconds pause{0};
   bool is_over = false;
   {
     const std::lock_guard lock(mutex_);
@@ -229,8 +229,7 @@ void CoordinatorCore::not_taken(size_t worker, SessionId session, const std::exc
       state.why = record_error(error).message;
     }
     is_over = clock_.now() - state.lost_at > options_.max_recovery;
-    pause = std::max(kFirstRetry, state.pause);
-    state.pause = std::min(kLongestRetry, 2 * pause);
+    pause = state.take_pauses.next();
   }
   if (is_over) return give_up(worker);
   wake_after(pause, if_alive([worker](CoordinatorCore& self) { self.take(worker); }));
@@ -246,8 +245,8 @@ void CoordinatorCore::give_up(size_t worker) {
     for (size_t i = 0; i < workers_.size(); ++i) {
       is_last = is_last && workers_[i].phase == Phase::kGivenUp;
       if (all.size() < 1000) {
-        all += str(i == 0 ? "" : "; ", TaskId{kWorker, static_cast<int>(i)}, ": ",
-                   workers_[i].losses, " losses in a row, the last because ", workers_[i].why);
+        all += str(i == 0 ? "" : "; ", worker_task(i), ": ", workers_[i].losses,
+                   " losses in a row, the last because ", workers_[i].why);
       }
     }
   }
@@ -255,7 +254,7 @@ void CoordinatorCore::give_up(size_t worker) {
   send_reads(worker);
   if (!is_last) return;
   end(rpc::make_error(Code::kUnavailable, str("no worker is left. ", all), "",
-                      {.peer = to_string(TaskId{kWorker, static_cast<int>(worker)}),
+                      {.peer = to_string(worker_task(worker)),
                        .generation = surroundings_.generation,
                        .phase = "recovery"}));
 }

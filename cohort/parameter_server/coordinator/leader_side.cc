@@ -134,7 +134,7 @@ uint64_t LeaderSide::oldest_unfinished_closure() const {
 std::exception_ptr LeaderSide::explained(const std::exception_ptr& error) const {
   if (Task::current().job() == kWorker) return error;
   const ErrorDetail detail = rpc::detail_of(error);
-  if (detail.phase == kFenced && cluster_.workers_are_here()) {
+  if (detail.cause == Cause::kFenced && cluster_.workers_are_here()) {
     return rpc::make_error(
         Code::kAborted,
         str("a later ParameterServerStrategy of this program has taken the servers, and the values "
@@ -144,7 +144,7 @@ std::exception_ptr LeaderSide::explained(const std::exception_ptr& error) const 
             record_error(error).message, ")"),
         "", detail);
   }
-  if (detail.phase == kSuperseded) {
+  if (detail.cause == Cause::kSuperseded) {
     return rpc::make_error(
         Code::kAborted,
         str("this ParameterServerStrategy is used for the first time after one that the program "
@@ -170,7 +170,7 @@ std::exception_ptr LeaderSide::explained_loss(const std::exception_ptr& error) c
   const TaskId task{kPs, ps};
   const std::string told = cluster_.failure_told_by(task, kTellsWithin);
   const bool is_known = !told.empty() || record_error(error).code == Code::kCancelled ||
-                        rpc::detail_of(error).phase == kStartedAgain;
+                        rpc::detail_of(error).cause == Cause::kStartedAgain;
   if (!is_known && (record_error(error).code != Code::kUnavailable || !cluster_.is_silent(ps)))
     return error;
   return lost_ps_error({.task = task,

@@ -21,6 +21,12 @@ constexpr milliseconds kBeforeAnotherTry{200};
 constexpr milliseconds kOneFailure{1000};  // what fails within it fails for one reason
 constexpr milliseconds kFailuresCountFor{60'000};
 
+// Whether the ps task has answered, and does not obey this coordinator any more.
+bool is_refusal(const std::exception_ptr& error) {
+  const Cause cause = rpc::detail_of(error).cause;
+  return cause != Cause::kOther && cause != Cause::kNoAnswer && cause != Cause::kClosed;
+}
+
 }  // namespace
 
 PsWatch::PsWatch(rpc::Clock& clock, Options options)
@@ -96,7 +102,7 @@ void PsWatch::answered(int ps, const rpc::CallResult& result) {
     if (result.error == nullptr) {
       state.is_suspect = false;
     } else {
-      const bool is_refused = !rpc::detail_of(result.error).phase.empty();
+      const bool is_refused = is_refusal(result.error);
       is_lost = is_refused || clock_->now() - state.suspect_since >= options_.grace;
     }
   }
@@ -118,7 +124,7 @@ void PsWatch::lose(int ps, const std::exception_ptr& why) {
   const ErrorDetail detail = rpc::detail_of(why);
   const ErrorRecord record = record_error(why);
   const TaskId task{kPs, ps};
-  if (detail.phase == kFenced) {
+  if (detail.cause == Cause::kFenced) {
     return on_lost_(rpc::make_error(
         Code::kAborted,
         str("a later coordinator has taken the cluster over from this one, of generation ",
@@ -153,7 +159,7 @@ void PsWatch::failed(int ps, const std::exception_ptr& error, std::function<void
     Ps& state = ps_[static_cast<size_t>(ps)];
     is_too_many = !state.is_suspect && count_failure(state);
   }
-  if (is_too_many || rpc::detail_of(error).phase == kStartedAgain) return lose(ps, error);
+  if (is_too_many || rpc::detail_of(error).cause == Cause::kStartedAgain) return lose(ps, error);
   wake_after(kBeforeAnotherTry, std::move(again));
 }
 
@@ -176,8 +182,7 @@ void PsWatch::refuse(int ps, const RefuseWorker& refusal, std::function<void()> 
                    if (result.error == nullptr) return done();
                    const auto self = weak.lock();
                    if (self == nullptr) return;
-                   // An answer: it does not obey this coordinator any more.
-                   if (!rpc::detail_of(result.error).phase.empty()) self->lose(ps, result.error);
+                   if (is_refusal(result.error)) self->lose(ps, result.error);
                    bool is_lost = false;
                    {
                      const std::lock_guard lock(self->mutex_);

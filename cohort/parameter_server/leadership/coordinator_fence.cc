@@ -61,7 +61,7 @@ int64_t CoordinatorFence::take(int64_t generation, uint64_t incarnation, Session
   try {
     if (origin.program != 0 && origin.program == origin_.program && origin.made < origin_.made) {
       throw_fenced(str("a strategy that this program has made later has taken ", self_),
-                   kSuperseded);
+                   Cause::kSuperseded);
     }
     const bool again = generation == generation_ && incarnation == incarnation_;
     if (generation <= generation_ && !again) {
@@ -92,10 +92,10 @@ void CoordinatorFence::refuse(const std::string& what) const {
   throw_fenced(what);
 }
 
-void CoordinatorFence::throw_fenced(const std::string& what, const char* phase) const {
+void CoordinatorFence::throw_fenced(const std::string& what, Cause cause) const {
   std::rethrow_exception(rpc::make_error(
       Code::kAborted, str("fenced, generation ", generation_, ": ", what), to_string(self_),
-      {.peer = to_string(self_), .generation = generation_, .phase = phase}));
+      {.peer = to_string(self_), .generation = generation_, .cause = cause}));
 }
 
 void CoordinatorFence::require_taken() const {
@@ -104,7 +104,7 @@ void CoordinatorFence::require_taken() const {
       rpc::make_error(Code::kUnavailable,
                       str(self_, " was started again: what it had before is gone, and no ",
                           "coordinator has taken it since"),
-                      to_string(self_), {.peer = to_string(self_), .phase = kStartedAgain}));
+                      to_string(self_), {.peer = to_string(self_), .cause = Cause::kStartedAgain}));
 }
 
 int64_t CoordinatorFence::generation() const {

@@ -16,19 +16,11 @@
 #include <string>
 #include <utility>
 
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/core/program/task_id.h"
 
 namespace cohort::internal {
-
-// The phase (ErrorDetail) of errors that a fence throws.
-inline constexpr char kFenced[] = "fenced";
-// The phase of a task that no coordinator has taken since it was started: what it had before is
-// gone.
-inline constexpr char kStartedAgain[] = "started again";
-
-// The phase of a coordinator whose program has used a strategy here that it had made later.
-inline constexpr char kSuperseded[] = "superseded";
 
 // The strategy that leads. Programs of tests make several, one after the other.
 struct LeaderOrigin {
@@ -65,7 +57,7 @@ class CoordinatorFence {
   // Again by the same coordinator it only renews the session. Returns the generation that had the
   // task; 0: none had.
   // Errors: Aborted (a coordinator of this generation or a later one has it; detail.generation is
-  // that one's; or one of a later strategy of the same program, then detail.phase is kSuperseded).
+  // that one's; or one of a later strategy of the same program, then detail.cause is kSuperseded).
   int64_t take(int64_t generation, uint64_t incarnation, SessionId session = 0,
                const LeaderOrigin& origin = {});
 
@@ -104,7 +96,7 @@ class CoordinatorFence {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const;
-  [[noreturn]] void throw_fenced(const std::string& what, const char* phase = kFenced) const;
+  [[noreturn]] void throw_fenced(const std::string& what, Cause cause = Cause::kFenced) const;
   void require_taken() const;
   // Waits until nobody has a pass, and lets nobody in meanwhile.
   std::unique_lock<std::mutex> close();

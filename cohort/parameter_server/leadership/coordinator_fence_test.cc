@@ -58,7 +58,7 @@ TEST(CoordinatorFence, ALaterCoordinatorFencesTheEarlierOne) {
     } catch (const AbortedError& error) {
       ASSERT_NE(error_detail(error), nullptr);
       EXPECT_EQ(error_detail(error)->generation, 3);
-      EXPECT_EQ(error_detail(error)->phase, kFenced);
+      EXPECT_EQ(error_detail(error)->cause, Cause::kFenced);
     }
   }
   fence.take(3, 33);  // the same again
@@ -73,7 +73,7 @@ TEST(CoordinatorFence, AnEarlierStrategyOfTheSameProgramDoesNotTakeATaskBack) {
     ADD_FAILURE();
   } catch (const AbortedError& error) {
     ASSERT_NE(error_detail(error), nullptr);
-    EXPECT_EQ(error_detail(error)->phase, kSuperseded);
+    EXPECT_EQ(error_detail(error)->cause, Cause::kSuperseded);
   }
   EXPECT_EQ(fence.generation(), 1);
   // A program that was started again begins to count anew.

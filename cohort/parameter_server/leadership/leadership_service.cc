@@ -45,7 +45,7 @@ class LeadershipService::Attendance : public std::enable_shared_from_this<Attend
       call->fail(rpc::make_error(
           Code::kAborted,
           str("fenced, generation ", generation, ": a later coordinator has taken this task"), "",
-          {.generation = generation, .phase = kFenced}));
+          {.generation = generation, .cause = Cause::kFenced}));
     }
   }
 

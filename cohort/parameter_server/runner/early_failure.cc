@@ -27,7 +27,7 @@ std::exception_ptr failure_of(const distribute::Server& server, const char* when
   const ErrorRecord record = record_error(error);
   const std::string self = to_string(server.task());
   return rpc::make_error(record.code, str(self, " has failed", when, ": ", record.message), self,
-                         {.peer = self, .phase = kProgramFailed});
+                         {.peer = self, .cause = Cause::kProgramFailed});
 }
 
 constexpr char kBeforeItsFirstStep[] = " before its first step";

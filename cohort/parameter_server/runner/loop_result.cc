@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "cohort/cluster/rpc/error_detail.h"
@@ -14,6 +13,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/program/interrupt.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/backoff.h"
 #include "cohort/distribute/tasks/structure_message.h"
 
 namespace cohort::internal {
@@ -24,14 +24,14 @@ struct ResultError {
   Code code = Code::kOk;
   std::string text;
   std::string task;
-  std::string phase;
+  Cause cause = Cause::kOther;
   bool interrupted = false;
 };
 void fields(auto& f, ResultError& error) {
   f(1, error.code, Code::kUnauthenticated);
   f(2, error.text);
   f(3, error.task);
-  f(4, error.phase);
+  f(4, error.cause, Cause::kProgramFailed);
   f(5, error.interrupted);
 }
 
@@ -106,7 +106,7 @@ std::string encode(const LoopResult& result) {
   ResultFields out{result.name, result.generation, result.is_last, result.is_left_out};
   if (result.error != nullptr) {
     const ErrorRecord error = record_error(result.error);
-    out.error = {error.code, error.message, error.task, rpc::detail_of(result.error).phase,
+    out.error = {error.code, error.message, error.task, rpc::detail_of(result.error).cause,
                  is_interrupt(result.error)};
     return encode_fields(out);
   }
@@ -133,7 +133,7 @@ LoopResult decode(const std::string& bytes) {
     result.error = std::make_exception_ptr(InterruptedError(in.error->text));
   } else {
     result.error =
-        rpc::make_error(in.error->code, in.error->text, in.error->task, {.phase = in.error->phase});
+        rpc::make_error(in.error->code, in.error->text, in.error->task, {.cause = in.error->cause});
   }
   return result;
 }
@@ -215,6 +215,7 @@ int64_t last_taken(distribute::Coordination& coordination, const TaskId& task) {
 LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check,
                            std::chrono::steady_clock::time_point deadline) {
   distribute::Coordination& coordination = server.coordination();
+  Backoff retries(kRetry);
   while (true) {
     check();
     check_kept(coordination, call);
@@ -242,7 +243,7 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
       if (server.core().membership().agent().error() != nullptr) throw;
       check_not_ended(server, call);
       // This task waits for the next coordinator until its lease on this one is over.
-      std::this_thread::sleep_for(kRetry);
+      retries.sleep(deadline);
       continue;
     }
     return decode(bytes);  // what is damaged is an error, and would be at the next try

@@ -19,7 +19,7 @@ std::exception_ptr not_come_yet(int64_t call) {
       Code::kUnavailable,
       str("the program of ", Task::current().to_string(), " has not come to its call ", call,
           " of fit, evaluate or predict yet"),
-      Task::current().to_string(), {.phase = kInputLost});
+      Task::current().to_string(), {.cause = Cause::kInputLost});
 }
 
 }  // namespace

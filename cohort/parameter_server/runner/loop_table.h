@@ -78,7 +78,7 @@ class LoopTable {
   };
   // For a step that has come. Waits until the program has come to the call, until `deadline`.
   // `generation`: of the coordinator that sent the step.
-  // Errors: Unavailable with phase kInputLost (it has not come or has given up, or the coordinator
+  // Errors: Unavailable with Cause::kInputLost (it has not come or has given up, or the coordinator
   // was started again and runs a call that is over here); FailedPrecondition (the call is over
   // here, or has another step or no such input: the programs differ).
   Found find(int64_t call, const std::string& step, const InputKey& input, int64_t generation,

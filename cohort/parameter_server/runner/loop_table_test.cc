@@ -74,7 +74,7 @@ TEST(LoopTable, AStepThatCameTooEarlyCountsAsLostAndItsReturnIsAwaited) {
     FAIL();
   } catch (const UnavailableError& error) {
     EXPECT_THAT(error.what(), HasSubstr("has not come to its call 1"));
-    EXPECT_EQ(rpc::detail_of(std::current_exception()).phase, kInputLost);
+    EXPECT_EQ(rpc::detail_of(std::current_exception()).cause, Cause::kInputLost);
   }
   EXPECT_THROW(table.wait_for_program(Clock::now()), UnavailableError);
   const auto call = table.open();

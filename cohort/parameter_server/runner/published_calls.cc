@@ -1,10 +1,10 @@
 #include "cohort/parameter_server/runner/published_calls.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/core/threads/backoff.h"
 
 namespace cohort::internal {
 namespace {
@@ -85,13 +85,10 @@ void PublishedCalls::wait_until_taken(distribute::Coordination& coordination, De
   // training is over by then, and nobody would wait for the task.
   const Deadline registered =
       std::min(deadline, std::chrono::steady_clock::now() + kMostToRegister);
-  while (is_any_awaited(coordination) && std::chrono::steady_clock::now() < registered) {
-    std::this_thread::sleep_for(kLookAgain);
-  }
-  while (taken_by_all(coordination, /*only_alive=*/true) < last_ &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kLookAgain);
-  }
+  // The coordinator's own memory, where others write: nobody is told of a change.
+  Backoff looks(kLookAgain);
+  while (is_any_awaited(coordination) && looks.sleep(registered)) continue;
+  while (taken_by_all(coordination, /*only_alive=*/true) < last_ && looks.sleep(deadline)) continue;
 }
 
 }  // namespace cohort::internal

@@ -83,7 +83,7 @@ TEST(PublishedCalls, LargeValuesGoWhenAllTasksHaveThem) {
 TEST(PublishedCalls, AnErrorIsThatOfALostPsTaskEverywhere) {
   distribute::WorkerServers servers(2);
   const auto lost =
-      rpc::make_error(Code::kUnavailable, "lost it", "/job:ps/task:0", {.phase = kPsLost});
+      rpc::make_error(Code::kUnavailable, "lost it", "/job:ps/task:0", {.cause = Cause::kPsLost});
   publish(servers.coordination(0), 1, {.name = "fit", .error = lost});
   const LoopResult result = wait_for_result(servers.server(1), 1, [] {});
   ASSERT_NE(result.error, nullptr);

@@ -9,7 +9,7 @@
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
-#include "cohort/core/structure/structure.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/tasks/structure_message.h"
 #include "cohort/parameter_server/store/shard_key.h"
 
@@ -33,15 +33,15 @@ void fields(auto& f, ShardKey& key) {
 // The tensors of a message, in the order in which they are written.
 class TensorWriter {
  public:
-  void add(const Tensor& tensor) { tensors_.emplace_back(tensor); }
+  void add(const Tensor& tensor) { tensors_.push_back(tensor); }
   rpc::Message message(std::string_view request) && {
-    rpc::Message message = to_message(Structure::make_tuple(std::move(tensors_)));
+    rpc::Message message = to_message(tensors_);
     message.control = encode_fields(StoreFields{.request = request, .tensors = message.control});
     return message;
   }
 
  private:
-  std::vector<Structure> tensors_;
+  std::vector<Tensor> tensors_;
 };
 
 // Reads them in that order. Errors: those of the decoders (store_message.h).
@@ -51,8 +51,7 @@ class StoreMessageReader {
   StoreMessageReader(const rpc::Message& message, std::string what) : what_(std::move(what)) {
     const auto fields = decode_fields<StoreFields>(message.control, what_);
     request_ = fields.request;
-    tensors_ = to_structure({.control = std::string(fields.tensors), .bulk = message.bulk}, what_);
-    if (!tensors_.is_tuple()) fail("has no list of tensors");
+    tensors_ = to_tensors(fields.tensors, message.bulk, what_);
   }
 
   template <class Request>
@@ -62,9 +61,7 @@ class StoreMessageReader {
 
   Tensor next_tensor() {
     if (next_ >= tensors_.size()) fail("has too few tensors");
-    const Structure& entry = tensors_[next_++];
-    if (!entry.is_leaf() || !entry.leaf().is_tensor()) fail("has something else than a tensor");
-    return entry.tensor();
+    return std::move(tensors_[next_++]);
   }
   [[noreturn]] void fail(const char* problem) const {
     throw InvalidArgumentError(str(what_, " ", problem));
@@ -73,7 +70,7 @@ class StoreMessageReader {
  private:
   std::string what_;
   std::string_view request_;
-  Structure tensors_;
+  std::vector<Tensor> tensors_;
   size_t next_ = 0;
 };
 

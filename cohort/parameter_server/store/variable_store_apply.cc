@@ -1,4 +1,6 @@
 // How a VariableStore checks and applies the operations of a push.
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

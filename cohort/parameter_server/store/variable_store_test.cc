@@ -289,6 +289,9 @@ class ToldRule final : public optim::UpdateRule {
   int num_slots() const override { return 0; }
   optim::StepScalars prepare(double, int64_t) const override { return {}; }
   void update(const optim::StepScalars&, const optim::Slice&) const override { update_(); }
+  void update_tensors(const optim::StepScalars&, const optim::TensorSlice&) const override {
+    update_();
+  }
   bool zero_gradient_is_no_op() const override { return true; }
 
  private:

@@ -1,5 +1,6 @@
 #include "cohort/parameter_server/variables/push_exchange.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sparse_coo_tensor.h>
 

@@ -1,5 +1,6 @@
 #include "cohort/parameter_server/variables/task_copies.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>

@@ -1,4 +1,5 @@
 // How rows of a task's copies are looked up and written.
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>

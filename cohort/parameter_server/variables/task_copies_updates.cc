@@ -1,4 +1,5 @@
 // What a step sees of its own updates of variables on ps tasks.
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 
 #include <array>

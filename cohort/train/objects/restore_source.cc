@@ -173,7 +173,7 @@ void NodeSource::read_here(Remote remote) {
 
 void check_booleans(const BundleReader& bundle, std::string_view key, const Tensor& value) {
   if (value.scalar_type() != DType::Bool) return;
-  for (const char byte : bytes_of(value)) {
+  for (const unsigned char byte : bytes_of(value)) {  // whose sign is not the machine's choice
     if (byte == 0 || byte == 1) continue;
     throw DataLossError(str("checkpoint '", bundle.prefix(), "': ", readable_key(std::string(key)),
                             " holds a truth value of ", static_cast<int>(byte)));

@@ -7,10 +7,10 @@
 // Steps that an Embedding with mask_zero or a Masking layer marks, or the mask of the call, are
 // passed over: the state stays as it is, and so does the output.
 //
-// With `stateful` a batch's rows go on with the sequences of the batch before, in training and
-// outside of it, until reset_states() of the layer or model; gradients end at the beginning of a
-// batch. Each replica keeps the state of its own rows: batches must have as many rows, in the same
-// order. It is neither a weight nor part of checkpoints. Under parameter servers a worker takes
+// A stateful layer's rows go on with the sequences of the batch before, in training and outside of
+// it, until reset_states() of the layer or model; gradients end at the beginning of a batch. Each
+// replica keeps the state of its own rows: batches must have as many rows, in the same order. It is
+// neither a weight nor part of checkpoints. Under parameter servers a worker takes
 // whatever batch comes next, so that there sequences must not be longer than a batch.
 #pragma once
 

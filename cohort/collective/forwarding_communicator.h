@@ -1,4 +1,4 @@
-// For tests and benchmarks: a communicator around another one, which sees every call.
+// A communicator around another one, which sees every call.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace cohort::collective {
 
-// Forwards everything. Subclasses say what happens before a call.
+// Forwards everything. Subclasses say what happens before a call, and may change its options.
 class ForwardingCommunicator : public Communicator {
  public:
   explicit ForwardingCommunicator(std::shared_ptr<Communicator> backend)
@@ -29,43 +29,49 @@ class ForwardingCommunicator : public Communicator {
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
                                    const CallOptions& options) override {
-    before(options, buffers[0].bytes());
-    return backend_->all_reduce(buffers, options);
+    CallOptions own = options;
+    before(own, buffers[0].bytes());
+    return backend_->all_reduce(buffers, own);
   }
   std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
                                        std::span<const int64_t> counts,
                                        const CallOptions& options) override {
-    before(options, buffers[0].bytes());
-    return backend_->reduce_scatter(buffers, counts, options);
+    CallOptions own = options;
+    before(own, buffers[0].bytes());
+    return backend_->reduce_scatter(buffers, counts, own);
   }
   std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
                                    const CallOptions& options) override {
     const Buffer& mine = buffers[0];
-    before(options, mine.at(counts[static_cast<size_t>(rank())]) - mine.at(0));
-    return backend_->all_gather(buffers, counts, options);
+    CallOptions own = options;
+    before(own, mine.at(counts[static_cast<size_t>(rank())]) - mine.at(0));
+    return backend_->all_gather(buffers, counts, own);
   }
   std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
                                   const CallOptions& options) override {
-    before(options, rank() == root ? buffers[0].bytes() : 0);
-    return backend_->broadcast(buffers, root, options);
+    CallOptions own = options;
+    before(own, rank() == root ? buffers[0].bytes() : 0);
+    return backend_->broadcast(buffers, root, own);
   }
   void barrier(const CallOptions& options) override {
-    before(options, 0);
-    backend_->barrier(options);
+    CallOptions own = options;
+    before(own, 0);
+    backend_->barrier(own);
   }
   void gather_bytes(std::span<const char> mine, GatheredBytes& all,
                     const CallOptions& options) override {
-    before(options, static_cast<int64_t>(mine.size()));
-    backend_->gather_bytes(mine, all, options);
+    CallOptions own = options;
+    before(own, static_cast<int64_t>(mine.size()));
+    backend_->gather_bytes(mine, all, own);
   }
   void abort(const std::exception_ptr& reason) noexcept override { backend_->abort(reason); }
 
  protected:
   // bytes: what this task brings to the call.
-  virtual void before(const CallOptions& options, int64_t bytes) = 0;
+  virtual void before(CallOptions& options, int64_t bytes) = 0;
 
  private:
-  std::shared_ptr<Communicator> backend_;
+  const std::shared_ptr<Communicator> backend_;
 };
 
 }  // namespace cohort::collective
