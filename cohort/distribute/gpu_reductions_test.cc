@@ -15,8 +15,8 @@
 #include "cohort/distribute/reduce/reduction_to_one_device.h"
 #include "cohort/distribute/strategies/mirrored_strategy.h"
 #include "cohort/ops/random.h"
-#include "cohort/testing/device/simulated_gpus.h"
 #include "cohort/testing/device/fake_nccl.h"
+#include "cohort/testing/device/simulated_gpus.h"
 
 namespace cohort::distribute {
 namespace {
@@ -35,8 +35,7 @@ std::vector<float> numbers_of(const Tensor& tensor) {
 }
 
 Tensor on_gpu(int index, float value) {
-  return at::full({2}, value,
-                  at::device(internal::torch_device(internal::str("GPU:", index))));
+  return at::full({2}, value, at::device(internal::torch_device(internal::str("GPU:", index))));
 }
 
 TEST_F(GpuReductions, NcclAllReduceLeavesTheSumOnEachGpu) {
@@ -116,16 +115,16 @@ std::vector<Tensor> trained(const Strategy& strategy, Arrival arrival, double cl
   for (int step = 0; step < 5; ++step) {
     strategy.run([&](ReplicaContext& context) {
       const int replica = context.replica_id_in_sync_group();
-      const auto gradients = gradients_of(
-          replica, step,
-          targets[0].variable.components()
-              .value(static_cast<size_t>(context.local_replica_id()))
-              .device());
+      const auto gradients =
+          gradients_of(replica, step,
+                       targets[0]
+                           .variable.components()
+                           .value(static_cast<size_t>(context.local_replica_id()))
+                           .device());
       bring_all(*exchange, context, gradients, arrival, backward(0, gradients.size()));
-      exchange->finish(context, {.rule = *rule,
-                                 .learning_rate = 0.1,
-                                 .iteration = step,
-                                 .global_clipnorm = clip});
+      exchange->finish(
+          context,
+          {.rule = *rule, .learning_rate = 0.1, .iteration = step, .global_clipnorm = clip});
     });
   }
   std::vector<Tensor> weights;
@@ -144,8 +143,8 @@ TEST_F(GpuReductions, AMirroredStrategyTrainsByNcclAllReduce) {
   for (const double clip : {0.0, 0.5}) {
     const MirroredStrategy on_hosts({"CPU:0", "CPU:1"});
     const auto expected = trained(on_hosts, Arrival::kAtOnce, clip);
-    const MirroredStrategy on_gpus({"GPU:0", "GPU:1"},
-                                   {.cross_device_ops = choose_cross_device_ops({"GPU:0", "GPU:1"})});
+    const MirroredStrategy on_gpus(
+        {"GPU:0", "GPU:1"}, {.cross_device_ops = choose_cross_device_ops({"GPU:0", "GPU:1"})});
     const auto found = trained(on_gpus, Arrival::kAtOnce, clip);
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_LT((found[i] - expected[i]).abs().max().item<float>(), 1e-5) << i;
@@ -178,12 +177,11 @@ std::vector<std::vector<Tensor>> train_two_tasks(const std::string& type, int re
       try {
         std::vector<std::string> devices;
         for (int r = 0; r < replicas; ++r) devices.push_back(canonicalize(device_of(task, r)));
-        const Strategy strategy(
-            std::make_shared<internal::LocalStrategy>(internal::LocalStrategy::Config{
-                .name = "several tasks",
-                .devices = std::move(devices),
-                .communicator = communicators[own],
-                .communication_options = {.bytes_per_pack = 64}}));
+        const Strategy strategy(std::make_shared<internal::LocalStrategy>(
+            internal::LocalStrategy::Config{.name = "several tasks",
+                                            .devices = std::move(devices),
+                                            .communicator = communicators[own],
+                                            .communication_options = {.bytes_per_pack = 64}}));
         results[own] = trained(strategy, arrival, clip);
       } catch (...) {
         errors[own] = std::current_exception();
@@ -223,8 +221,7 @@ TEST_F(GpuReductions, AStepOfTwoTasksCopiesNothingToHosts) {
       collective::make_group(2, 0, [&](const collective::GroupMember& member) {
         return collective::make_nccl_communicator(
             collective::make_shared_memory_communicator(member),
-            {internal::torch_device(internal::str("GPU:", member.rank))},
-            std::chrono::seconds(30));
+            {internal::torch_device(internal::str("GPU:", member.rank))}, std::chrono::seconds(30));
       });
   std::vector<std::thread> threads;
   std::atomic<int> arrived{0};

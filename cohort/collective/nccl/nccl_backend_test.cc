@@ -5,8 +5,8 @@
 #include "cohort/collective/nccl/testing_gpu_communicator.h"
 #include "cohort/collective/testing_backends.h"
 #include "cohort/testing/device/device_memory.h"
-#include "cohort/testing/device/simulated_gpus.h"
 #include "cohort/testing/device/fake_nccl.h"
+#include "cohort/testing/device/simulated_gpus.h"
 
 namespace cohort::collective {
 namespace {

@@ -181,15 +181,14 @@ class NcclCommunicator final : public Communicator {
                                        std::span<const int64_t> counts,
                                        const CallOptions& options) override {
     if (!are_on_gpus(buffers)) return host_->reduce_scatter(buffers, counts, options);
-    auto work =
-        start("reduce_scatter", buffers, options, [&](const Buffer& mine, nccl::Comm one) {
-          for_parts(buffers, mine, counts, [&](char* part, int64_t count, int root) {
-            const Elements all = elements_to_add(mine, count);
-            check(library().reduce(part, part, all.count, all.type, nccl::kSum, root, one,
-                                   raw_stream(mine.stream)),
-                  "reduce_scatter");
-          });
-        });
+    auto work = start("reduce_scatter", buffers, options, [&](const Buffer& mine, nccl::Comm one) {
+      for_parts(buffers, mine, counts, [&](char* part, int64_t count, int root) {
+        const Elements all = elements_to_add(mine, count);
+        check(library().reduce(part, part, all.count, all.type, nccl::kSum, root, one,
+                               raw_stream(mine.stream)),
+              "reduce_scatter");
+      });
+    });
     // The sum of a part is on the first GPU of its task: where a task has more, they get it, too.
     return ranks_for(buffers) == leaders_ ? std::move(work) : all_gather(buffers, counts, options);
   }
@@ -211,10 +210,10 @@ class NcclCommunicator final : public Communicator {
                                   const CallOptions& options) override {
     if (!are_on_gpus(buffers)) return host_->broadcast(buffers, root, options);
     return start("broadcast", buffers, options, [&](const Buffer& mine, nccl::Comm one) {
-      check(library().broadcast(mine.data, mine.data, static_cast<size_t>(mine.bytes()),
-                                nccl::kUint8, first_of(root, buffers), one,
-                                raw_stream(mine.stream)),
-            "broadcast");
+      check(
+          library().broadcast(mine.data, mine.data, static_cast<size_t>(mine.bytes()), nccl::kUint8,
+                              first_of(root, buffers), one, raw_stream(mine.stream)),
+          "broadcast");
     });
   }
 
@@ -262,8 +261,7 @@ class NcclCommunicator final : public Communicator {
     collective::broadcast(*host_, {&id, sizeof id, uint8}, 0,
                           {.name = "NCCL's name of the group", .timeout = deadline - Clock::now()});
     auto connected = std::make_shared<NcclRanks>(id, ranks, first, devices);
-    watch_->wait("the connection of the GPUs", deadline,
-                 [&] { return connected->are_ready(); });
+    watch_->wait("the connection of the GPUs", deadline, [&] { return connected->are_ready(); });
     return connected;
   }
 
@@ -322,7 +320,8 @@ class NcclCommunicator final : public Communicator {
   const std::shared_ptr<const Watch> watch_;
   std::vector<int64_t> devices_of_;  // each task's number of GPUs
   std::shared_ptr<NcclRanks> everybody_;
-  std::shared_ptr<NcclRanks> leaders_;  // each task's first GPU; `everybody_` where they have no more
+  std::shared_ptr<NcclRanks>
+      leaders_;  // each task's first GPU; `everybody_` where they have no more
 };
 
 }  // namespace

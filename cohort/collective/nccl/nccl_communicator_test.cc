@@ -12,8 +12,8 @@
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/collective/testing_conformance.h"
 #include "cohort/testing/device/device_memory.h"
-#include "cohort/testing/device/simulated_gpus.h"
 #include "cohort/testing/device/fake_nccl.h"
+#include "cohort/testing/device/simulated_gpus.h"
 
 namespace cohort::collective {
 namespace {
@@ -26,9 +26,7 @@ using testing::NcclFault;
 
 constexpr std::chrono::seconds kNcclPatience{30};
 
-c10::Device gpu(int index) {
-  return {testing::kSimulated, static_cast<c10::DeviceIndex>(index)};
-}
+c10::Device gpu(int index) { return {testing::kSimulated, static_cast<c10::DeviceIndex>(index)}; }
 
 // Tasks of one GPU each, connected by shared memory besides.
 Communicators make_tasks(int size, int first_gpu = 0, int step = 1) {
@@ -95,7 +93,8 @@ TEST(NcclCommunicator, AFailureReachesAllTasksAndEndsTheGroup) {
   {
     const NcclFault where("COHORT_FAKE_NCCL_RANK", "1");
     const NcclFault fault("COHORT_FAKE_NCCL_ERROR", "ncclAllReduce=3");
-    for (const auto& error : run_tasks(members, [](Communicator& member) { sum_of_ones(member); })) {
+    for (const auto& error :
+         run_tasks(members, [](Communicator& member) { sum_of_ones(member); })) {
       EXPECT_THAT(message_of<UnavailableError>(error),
                   HasSubstr("NCCL cannot all_reduce: internal error"));
     }
@@ -128,8 +127,8 @@ TEST(NcclCommunicator, ATaskThatDoesNotComeIsNamed) {
 TEST(NcclCommunicator, AHangWithAllTasksInTheCallIsCalledThat) {
   const Communicators members = make_tasks(2);
   const NcclFault fault("COHORT_FAKE_NCCL_LATE", "ncclAllReduce=-1");
-  const auto errors = run_tasks(
-      members, [](Communicator& member) { sum_of_ones(member, milliseconds(50)); });
+  const auto errors =
+      run_tasks(members, [](Communicator& member) { sum_of_ones(member, milliseconds(50)); });
   for (const auto& error : errors) {
     EXPECT_THAT(message_of<DeadlineExceededError>(error), HasSubstr("NCCL hangs"));
   }

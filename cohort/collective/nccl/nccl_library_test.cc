@@ -8,11 +8,11 @@
 namespace cohort::collective::nccl {
 namespace {
 
+using cohort::testing::fake_nccl;
+using cohort::testing::NcclFault;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-using cohort::testing::fake_nccl;
-using cohort::testing::NcclFault;
 
 constexpr const char* kAdvice = "install NVIDIA's libnccl2, or let COHORT_NCCL_LIBRARY name";
 

@@ -1,10 +1,9 @@
 // NCCL between the simulated GPUs of real processes: one of them is killed or leaves while the
 // others wait for it.
+#include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <ATen/ops/full.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,9 +15,9 @@
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/testing_directory_store.h"
 #include "cohort/testing/device/device_memory.h"
+#include "cohort/testing/device/fake_nccl.h"
 #include "cohort/testing/multi_process_main.h"
 #include "cohort/testing/multi_process_runner.h"
-#include "cohort/testing/device/fake_nccl.h"
 
 namespace cohort::collective {
 namespace {
@@ -83,13 +82,13 @@ class NcclProcesses : public ::testing::Test {
 };
 
 TEST_F(NcclProcesses, ALostTaskIsNamed) {
-  EXPECT_THAT(run("exit"), AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("worker/task:1"),
-                                 HasSubstr("was lost")));
+  EXPECT_THAT(run("exit"),
+              AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("worker/task:1"), HasSubstr("was lost")));
 }
 
 TEST_F(NcclProcesses, ATaskThatLeavesIsNamed) {
-  EXPECT_THAT(run("leave"), AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("worker/task:1"),
-                                  HasSubstr("has left")));
+  EXPECT_THAT(run("leave"),
+              AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("worker/task:1"), HasSubstr("has left")));
 }
 
 int run_tests(int argc, char** argv) {

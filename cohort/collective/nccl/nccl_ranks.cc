@@ -13,8 +13,9 @@ void check(Result result, const char* what) {
   const std::string text = str("NCCL cannot ", what, ": ", library().get_error_string(result));
   if (result != kInvalidUsage) throw UnavailableError(text);
   throw FailedPreconditionError(
-      str(text, "; it refuses two ranks on one GPU, for example: give each task GPUs of its own, "
-                "by CUDA_VISIBLE_DEVICES or the strategy's devices"));
+      str(text,
+          "; it refuses two ranks on one GPU, for example: give each task GPUs of its own, "
+          "by CUDA_VISIBLE_DEVICES or the strategy's devices"));
 }
 
 void* raw_stream(const c10::Stream& stream) {
@@ -22,9 +23,8 @@ void* raw_stream(const c10::Stream& stream) {
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
   return stream.native_handle();
 #else
-  throw UnimplementedError(
-      str("NCCL on a stream of ", stream.device().str(),
-          " that is not the default one needs libtorch 2.6 or later"));
+  throw UnimplementedError(str("NCCL on a stream of ", stream.device().str(),
+                               " that is not the default one needs libtorch 2.6 or later"));
 #endif
 }
 

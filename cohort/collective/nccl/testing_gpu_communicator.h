@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cohort/collective/communicator.h"
-#include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/forwarding_communicator.h"
+#include "cohort/collective/gathered_bytes.h"
 #include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {

@@ -75,15 +75,12 @@ bool is_added_up_on_device(const Variable& variable, collective::SyncGroup& grou
 }
 
 struct TaskBuckets::Bucket final : collective::PostedCall {
-  Bucket(TaskBuckets& buckets, DType of, c10::Device in)
-      : owner(buckets), dtype(of), device(in) {}
+  Bucket(TaskBuckets& buckets, DType of, c10::Device in) : owner(buckets), dtype(of), device(in) {}
 
   void make(collective::Communicator& communicator) noexcept override {
     if (owner.failed_.load()) return;  // the step ends, and the group's work with it
-    const collective::CallOptions options{.name = name,
-                                          .signature = signature,
-                                          .timeout = owner.timeout_,
-                                          .plan = owner.plan_.get()};
+    const collective::CallOptions options{
+        .name = name, .signature = signature, .timeout = owner.timeout_, .plan = owner.plan_.get()};
     try {
       if (device.is_cpu()) {
         collective::all_reduce(communicator, {memory.data(), elements, dtype}, options);
@@ -104,10 +101,10 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
   const DType dtype;
   const c10::Device device;
   std::vector<size_t> variables;
-  int64_t gradients = 0;  // elements of all gradients
-  int64_t elements = 0;   // of the whole
-  collective::BufferPool::Piece memory;  // on the host
-  Tensor on_device;                      // in its place
+  int64_t gradients = 0;                                             // elements of all gradients
+  int64_t elements = 0;                                              // of the whole
+  collective::BufferPool::Piece memory;                              // on the host
+  Tensor on_device;                                                  // in its place
   c10::Stream stream{c10::Stream::DEFAULT, c10::Device(c10::kCPU)};  // that wrote it
   std::string name;
   std::string signature;
@@ -120,10 +117,7 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
 TaskBuckets::TaskBuckets(const std::vector<Variable>& all, const std::vector<size_t>& variables,
                          const ReplicaGradients& gradients, collective::SyncGroup& group,
                          const TaskBucketsOptions& options)
-    : gradients_(gradients),
-      group_(group),
-      place_of_(all.size()),
-      signature_(options.signature) {
+    : gradients_(gradients), group_(group), place_of_(all.size()), signature_(options.signature) {
   int64_t bytes = 0;
   for (auto it = variables.rbegin(); it != variables.rend(); ++it) {
     const DType dtype = all[*it].dtype();
@@ -137,8 +131,8 @@ TaskBuckets::TaskBuckets(const std::vector<Variable>& all, const std::vector<siz
     }
     Bucket& bucket = *buckets_.back();
     const int64_t size = c10::multiply_integers(all[*it].shape());
-    place_of_[*it] = {buckets_.size() - 1, bucket.variables.size(), bucket.gradients,
-                      counts_.size(), {}};
+    place_of_[*it] = {
+        buckets_.size() - 1, bucket.variables.size(), bucket.gradients, counts_.size(), {}};
     if (!device.is_cpu()) counts_.resize(counts_.size() + 2);
     bucket.variables.push_back(*it);
     bucket.gradients += size;
@@ -165,9 +159,9 @@ void TaskBuckets::take_memory(const std::vector<Variable>& all, const TaskBucket
     for (const size_t variable : bucket.variables) {
       Place& place = place_of_[variable];
       const int64_t size = c10::multiply_integers(all[variable].shape());
-      place.sum = bucket.device.is_cpu() ? at::from_blob(bucket.at(place.offset), size,
-                                                         at::dtype(bucket.dtype))
-                                         : bucket.on_device.narrow(0, place.offset, size);
+      place.sum = bucket.device.is_cpu()
+                      ? at::from_blob(bucket.at(place.offset), size, at::dtype(bucket.dtype))
+                      : bucket.on_device.narrow(0, place.offset, size);
     }
   }
 }
@@ -212,9 +206,8 @@ void TaskBuckets::add_up(Bucket& bucket) {
 void TaskBuckets::add_up_on_host(Bucket& bucket) {
   for (size_t i = 0; i < bucket.variables.size(); ++i) {
     const Place& place = place_of_[bucket.variables[i]];
-    const GradientCount count =
-        add_up_local(gradients_, bucket.variables[i], bucket.at(place.offset), place.sum.numel(),
-                     bucket.dtype);
+    const GradientCount count = add_up_local(
+        gradients_, bucket.variables[i], bucket.at(place.offset), place.sum.numel(), bucket.dtype);
     fill(bucket.counts(i), 1, bucket.dtype, static_cast<double>(count.present));
     fill(bucket.counts(i) + item_size(bucket.dtype), 1, bucket.dtype,
          static_cast<double>(count.sparse));
@@ -259,11 +252,9 @@ void TaskBuckets::wait() {
   group_.drain();
   check_not_failed();
   if (counts_.empty()) return;
-  collective::all_reduce(group_.between(),
-                         {counts_.data(), static_cast<int64_t>(counts_.size()), int64},
-                         {.name = "numbers of gradients on devices",
-                          .signature = signature_,
-                          .timeout = timeout_});
+  collective::all_reduce(
+      group_.between(), {counts_.data(), static_cast<int64_t>(counts_.size()), int64},
+      {.name = "numbers of gradients on devices", .signature = signature_, .timeout = timeout_});
 }
 
 void TaskBuckets::fail(std::exception_ptr error) {

@@ -53,8 +53,8 @@ class NcclAllReduce::Groups {
     std::shared_ptr<collective::Communicator>& group = groups_[key_of(devices)];
     try {
       if (group == nullptr) {
-        group = collective::make_nccl_communicator(
-            std::make_shared<collective::SoleCommunicator>(), devices, kMostWaiting);
+        group = collective::make_nccl_communicator(std::make_shared<collective::SoleCommunicator>(),
+                                                   devices, kMostWaiting);
       }
       // What follows in the same streams sees the sums.
       group->all_reduce(buffers, {.name = "NcclAllReduce", .timeout = kMostWaiting});

@@ -363,7 +363,8 @@ COHORT_FAKE Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, in
                                           Config* config) {
   if (config->magic != Config().magic || config->blocking != 0) return kInvalidArgument;
   if (rank < 0 || rank >= ranks) return kInvalidArgument;
-  if (const Result told = told_result("ncclCommInitRankConfig", rank); told != kSuccess) return told;
+  if (const Result told = told_result("ncclCommInitRankConfig", rank); told != kSuccess)
+    return told;
   *comm = new NcclComm(id.bytes, ranks, rank);
   return begin([one = *comm] { one->connect(); });
 }
