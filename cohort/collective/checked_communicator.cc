@@ -97,6 +97,8 @@ class Checked final : public CheckedCommunicator {
   int64_t generation() const override { return backend_->generation(); }
   std::string task_name(int rank) const override { return backend_->task_name(rank); }
   Buffer buffer(int64_t bytes) override { return backend_->buffer(bytes); }
+  bool works_on(c10::Device device) const override { return backend_->works_on(device); }
+  void check_alive() override { backend_->check_alive(); }
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
                                    const CallOptions& options) override {

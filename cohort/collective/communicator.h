@@ -83,6 +83,9 @@ class Communicator : public BufferSource {
   // calls CheckedCommunicator sends the fingerprints by a call of its own.
   virtual bool compares_fingerprints(int64_t /*bytes*/) const { return false; }
 
+  // Whether its calls take buffers in the memory of this device.
+  virtual bool works_on(c10::Device device) const { return device.is_cpu(); }
+
   // In place: each of the buffers, on every task, becomes the sum of all of them, added in the
   // order of ranks. All have the same count and dtype.
   // Errors: also InvalidArgument (a dtype that cannot be added).
@@ -109,6 +112,10 @@ class Communicator : public BufferSource {
   // read it.
   virtual void gather_bytes(std::span<const char> mine, GatheredBytes& all,
                             const CallOptions& options);
+
+  // For the thread of a call that waits elsewhere, for a device: throws what has ended the group,
+  // or Unavailable where a task is lost, as far as this task can know without the others.
+  virtual void check_alive() {}
 
   // Ends the work of the group: waiting calls, here and on the other tasks, and all later calls
   // fail with an error of `reason`'s class that names this task, or the one that `reason` names,

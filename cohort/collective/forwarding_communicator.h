@@ -23,6 +23,8 @@ class ForwardingCommunicator : public Communicator {
   bool compares_fingerprints(int64_t bytes) const override {
     return backend_->compares_fingerprints(bytes);
   }
+  bool works_on(c10::Device device) const override { return backend_->works_on(device); }
+  void check_alive() override { backend_->check_alive(); }
   Buffer buffer(int64_t bytes) override { return backend_->buffer(bytes); }
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,

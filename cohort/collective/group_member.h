@@ -2,10 +2,13 @@
 // processes.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +35,9 @@ struct GroupMember {
   // A call that waits for longer than this warns, again and again, and names the tasks for which it
   // waits.
   std::chrono::nanoseconds slow_after = std::chrono::seconds(10);
+
+  // The GPU on which this task adds up its replicas' values, for NCCL; none: in the host's memory.
+  std::optional<c10::Device> gpu = {};
 
   int size() const { return static_cast<int>(tasks.size()); }
   const TaskId& task(int of_rank) const { return tasks[static_cast<size_t>(of_rank)]; }

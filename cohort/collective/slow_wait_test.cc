@@ -23,13 +23,13 @@ using ::testing::Not;
 
 // What is logged while task 1 comes to a barrier 150 ms later than task 0.
 std::string log_of_a_late_task(Communicators members) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   expect_none(run_tasks(members, [](Communicator& member) {
     if (member.rank() == 1) std::this_thread::sleep_for(milliseconds(150));  // what this is about
     member.barrier({.name = "step"});
   }));
   members.clear();
-  return testing::internal::GetCapturedStderr();
+  return ::testing::internal::GetCapturedStderr();
 }
 
 TEST(SlowWait, InSharedMemoryNamesWhoIsLate) {
@@ -54,7 +54,7 @@ TEST(SlowWait, ATaskThatWaitsInAnotherGroupMayBeTheReason) {
     });
   };
   const Communicators groups[] = {make(), make()};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto errors = run_tasks(groups[0], [&](Communicator& member) {
     const internal::ScopedTask as_own(internal::Task::named("worker", member.rank()));
     const auto rank = static_cast<size_t>(member.rank());
@@ -63,7 +63,7 @@ TEST(SlowWait, ATaskThatWaitsInAnotherGroupMayBeTheReason) {
     second->barrier({.name = "step", .timeout = milliseconds(150)});
   });
   const auto says_so = HasSubstr("(this task is in 2 groups; where it waits in one of them");
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), says_so);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), says_so);
   for (const auto& error : errors) EXPECT_THAT(message_of<DeadlineExceededError>(error), says_so);
 }
 

@@ -1,7 +1,5 @@
 #include "cohort/collective/forming/form_group.h"
 
-#include <ATen/Context.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -15,6 +13,7 @@
 #include "cohort/collective/forming/limited_communicator.h"
 #include "cohort/collective/network/group_exchange.h"
 #include "cohort/collective/network/networks.h"
+#include "cohort/collective/nccl/nccl_communicator.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/collective/shared_memory/layout.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
@@ -33,6 +32,7 @@ namespace {
 using distribute::experimental::CommunicationImplementation;
 using distribute::experimental::CommunicationOptions;
 using internal::str;
+using Clock = std::chrono::steady_clock;
 
 bool is_declared_trusted() {
   const char* const value = std::getenv("COHORT_TRUSTED_NETWORK");
@@ -45,6 +45,7 @@ struct Introduction {
   std::string options;           // the same on all tasks, or they cannot work together
   std::string cores;             // that it may use: encode_cores
   std::string quota_group = "";  // whose processor time it shares; empty: no quota
+  std::string gpu = "";          // empty: it has none
 };
 
 std::string text_of(const CommunicationOptions& options) {
@@ -58,6 +59,7 @@ void fields(auto& f, Introduction& introduction) {
   f(2, introduction.options);
   f(3, introduction.cores);
   f(4, introduction.quota_group);
+  f(5, introduction.gpu);
 }
 
 void check_same(const GroupMember& member, const std::vector<Introduction>& tasks) {
@@ -96,11 +98,22 @@ int cores_of(int rank, const std::vector<Introduction>& tasks,
   return internal::share_of_quota(quota, sharers, internal::share_of_cores(on_host, self));
 }
 
-void warn_of_nccl(const CommunicationOptions& options) {
-  if (options.implementation != CommunicationImplementation::NCCL || at::hasCUDA()) return;
-  internal::log_warning("communication implementation NCCL needs GPUs, and this task has none: ",
-                        "RING is used");
+// Whether NCCL is asked for and all tasks have GPUs for it. Warns where one has none.
+bool takes_nccl(const GroupMember& member, const CommunicationOptions& options,
+                const std::vector<Introduction>& tasks) {
+  if (options.implementation != CommunicationImplementation::NCCL) return false;
+  for (size_t rank = 0; rank < tasks.size(); ++rank) {
+    if (!tasks[rank].gpu.empty()) continue;
+    const bool is_own = static_cast<int>(rank) == member.rank;
+    internal::log_warning("communication implementation NCCL needs GPUs, and ",
+                          is_own ? "this task" : to_string(member.task(static_cast<int>(rank))),
+                          " has none: RING is used");
+    return false;
+  }
+  return true;
 }
+
+std::string gpu_of(const GroupMember& member) { return member.gpu ? member.gpu->str() : ""; }
 
 std::vector<Introduction> introduce(const GroupMember& member, const Introduction& mine) {
   std::vector<Introduction> tasks;
@@ -174,8 +187,10 @@ FormedGroup form_group_at(const std::string& host, const GroupMember& member,
   CommunicationOptions options = given;
   options.trusted_network = options.trusted_network || is_declared_trusted();
   options.check();
-  warn_of_nccl(options);
-  if (member.size() == 1) return {std::make_shared<SoleCommunicator>(member.generation)};
+  if (member.size() == 1) {
+    takes_nccl(member, options, {{.host = "", .options = "", .cores = "", .gpu = gpu_of(member)}});
+    return {std::make_shared<SoleCommunicator>(member.generation)};
+  }
   GroupMember watched = member;
   watched.check = [member] {
     member.check();
@@ -187,10 +202,16 @@ FormedGroup form_group_at(const std::string& host, const GroupMember& member,
         introduce(watched, {.host = host,
                             .options = text_of(options),
                             .cores = internal::encode_cores(internal::own_cores()),
-                            .quota_group = quota ? quota->group : ""});
+                            .quota_group = quota ? quota->group : "",
+                            .gpu = gpu_of(member)});
     check_same(watched, tasks);
     FormedGroup formed{connect(watched, hosts_of(tasks), network_for(options), server),
                        cores_of(member.rank, tasks, quota)};
+    if (takes_nccl(member, options, tasks)) {
+      formed.communicator = make_nccl_communicator(std::move(formed.communicator), {*member.gpu},
+                                                   member.deadline - Clock::now());
+      if (member.rank == 0) internal::log_info("Values of GPUs travel by NCCL.");
+    }
     if (options.timeout.count() > 0) {
       formed.communicator =
           limited(std::move(formed.communicator), internal::bounded_wait(options.timeout));

@@ -1,6 +1,5 @@
 #include "cohort/collective/forming/form_group.h"
 
-#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +17,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/testing/device/device_memory.h"
+#include "cohort/testing/device/fake_nccl.h"
 
 namespace cohort::collective {
 namespace {
@@ -274,25 +275,43 @@ TEST(FormGroup, ATrustedNetworkIsDeclaredByAllOrNone) {
 }
 
 TEST(FormGroup, NcclWithoutGpusWarnsAndWorks) {
-  if (at::hasCUDA()) GTEST_SKIP() << "this machine has GPUs";
   TwoTasks tasks;
   const CommunicationOptions options{
       .implementation = distribute::experimental::CommunicationImplementation::NCCL};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   auto first = tasks.start(member_of(0, 2, tasks.store), options);
   auto second = tasks.start(member_of(1, 2, tasks.store), options);
   const auto group = {first.get(), second.get()};
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("NCCL needs GPUs, and this task has none: RING is used"));
+  EXPECT_EQ(sum_of(group, 1, 2), 3);
+}
+
+TEST(FormGroup, NcclServesGpusBesideTheHostsMemory) {
+  cohort::testing::use_fake_nccl();
+  TwoTasks tasks;
+  const CommunicationOptions options{
+      .implementation = distribute::experimental::CommunicationImplementation::NCCL};
+  const auto member = [&](int rank) {
+    GroupMember one = member_of(rank, 2, tasks.store);
+    one.gpu = c10::Device(cohort::testing::kSimulated, static_cast<c10::DeviceIndex>(rank));
+    return one;
+  };
+  auto first = tasks.start(member(0), options);
+  auto second = tasks.start(member(1), options);
+  const auto group = {first.get(), second.get()};
+  for (const auto& communicator : group) {
+    EXPECT_TRUE(communicator->works_on({cohort::testing::kSimulated, 0}));
+  }
   EXPECT_EQ(sum_of(group, 1, 2), 3);
 }
 
 TEST(FormGroup, TasksOfOneHostShareMemory) {
   TwoTasks tasks;
   tasks.hosts = {"here", "here"};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto members = tasks.form(0);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("all on one host; values are exchanged in shared memory"));
   EXPECT_EQ(sum_of(members, 1, 2), 3);
 }

@@ -130,6 +130,11 @@ class HierarchicalCommunicator final : public Communicator {
     read_messages(kept.handed_out.of(0), all);
   }
 
+  void check_alive() override {
+    within_->check_alive();
+    if (between_) between_->check_alive();
+  }
+
   void abort(const std::exception_ptr& reason) noexcept override {
     within_->abort(reason);
     if (between_) between_->abort(reason);

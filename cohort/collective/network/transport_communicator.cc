@@ -147,6 +147,11 @@ class TransportCommunicator final : public Communicator {
 
   void barrier(const CallOptions& options) override { tell("barrier", nullptr, 0, options); }
 
+  void check_alive() override {
+    home_.check("the communicator");
+    transport_->check();
+  }
+
   void abort(const std::exception_ptr& reason) noexcept override {
     if (!home_.is_here()) return;  // it would end the group of the parent
     try {

@@ -115,6 +115,12 @@ bool SharedBarrier::close_barrier(uint32_t before) {
   return control_.epoch.compare_exchange_strong(before, before | kFailed);
 }
 
+void SharedBarrier::check_alive() {
+  if ((control_.epoch.load(std::memory_order_acquire) & kFailed) != 0) throw_failure();
+  fail_if_tasks_are_lost("a call on devices");
+  if ((control_.epoch.load(std::memory_order_acquire) & kFailed) != 0) throw_failure();
+}
+
 void SharedBarrier::fail(const std::exception_ptr& error) noexcept {
   if ((control_.epoch.fetch_or(kFailed) & kFailed) == 0) write_error(error);
 }

@@ -29,7 +29,7 @@ struct Waiting {
 
 // A barrier is completed for all tasks or for none. What a task has written before it arrived, all
 // see afterwards.
-// Thread safety: meet() by one thread; the rest from any.
+// Thread safety: meet() and check_alive() by one thread; the rest from any.
 class SharedBarrier {
  public:
   // The parts of the shared memory, which outlive it.
@@ -47,6 +47,8 @@ class SharedBarrier {
   // Errors: that of the group (see fail); DeadlineExceeded and Unavailable, which become the
   // group's.
   void meet(const Waiting& waiting);
+  // Errors: that of the group; Unavailable, which becomes the group's, where a task has ended.
+  void check_alive();
   // Ends the work of the group: barriers that are not completed, and all later ones, throw `error`
   // on every task. Only the first call of a group has an effect.
   void fail(const std::exception_ptr& error) noexcept;

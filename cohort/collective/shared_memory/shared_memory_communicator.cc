@@ -190,6 +190,11 @@ class SharedMemoryCommunicator final : public Communicator {
     ++calls_;
   }
 
+  void check_alive() override {
+    home_.check("the communicator");
+    barrier_.check_alive();
+  }
+
   void abort(const std::exception_ptr& reason) noexcept override {
     if (!home_.is_here()) return;  // the memory is that of the parent's group
     try {

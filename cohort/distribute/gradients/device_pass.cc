@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/gradients/device_sum.h"
 #include "cohort/distribute/variables/local_variable.h"
 
 namespace cohort::internal {
@@ -14,15 +15,6 @@ namespace {
 
 const LocalVariable& local(const distribute::Variable& variable) {
   return variable.impl().local();
-}
-
-// The gradient on `device`. The host does not wait.
-Tensor moved(const Tensor& gradient, c10::Device device) {
-  if (gradient.layout() == at::kStrided) return gradient.to(device, /*non_blocking=*/true);
-  if (gradient.device() == device) return gradient;
-  return at::_sparse_coo_tensor_unsafe(gradient._indices().to(device, /*non_blocking=*/true),
-                                       gradient._values().to(device, /*non_blocking=*/true),
-                                       gradient.sizes());
 }
 
 // Updates the rows of `sum` alone: copies of them are updated and written back.
@@ -81,26 +73,15 @@ Tensor DevicePass::dense_sum(size_t i, c10::Device device) const {
   if (!from_.sums.empty()) {
     const Tensor& sum = from_.sums[i];
     if (!sum.defined()) return sum;
-    const Tensor here = moved(sum, device);
+    const Tensor here = moved_gradient(sum, device).view(targets_[i].variable.shape());
     return from_.scale == 1 ? here : here * from_.scale;
   }
-  Tensor sum;
-  bool is_own = false;  // else it is a replica's gradient
+  DeviceSum sum(device);
   for (size_t r = 0; r < from_.replicas.size(); ++r) {
     const Tensor& gradient = of_replica(from_.replicas, r).gradients[i];
-    if (!gradient.defined()) continue;
-    Tensor here = moved(gradient, device);
-    if (here.layout() != at::kStrided) here = here.to_dense();
-    if (!sum.defined()) {
-      sum = here;
-    } else if (is_own) {
-      sum.add_(here);
-    } else {
-      sum = sum + here;
-      is_own = true;
-    }
+    if (gradient.defined()) sum.add(gradient);
   }
-  return sum;
+  return sum.sum();
 }
 
 Tensor DevicePass::sparse_sum(size_t i, c10::Device device, const optim::UpdateRule& rule) const {
@@ -110,7 +91,7 @@ Tensor DevicePass::sparse_sum(size_t i, c10::Device device, const optim::UpdateR
     const Tensor& gradient = of_replica(from_.replicas, r).gradients[i];
     if (!gradient.defined()) continue;
     if (gradient.layout() == at::kStrided || gradient.sparse_dim() != 1) return {};
-    const Tensor here = moved(gradient, device);
+    const Tensor here = moved_gradient(gradient, device);
     rows.push_back(here._indices());
     values.push_back(here._values());
   }

@@ -14,7 +14,7 @@ bool on_host(const LocalVariable& variable) {
 }
 
 Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, int replica,
-                       bool for_other_tasks) {
+                       AddedUp where) {
   const VariableImpl& variable = of.impl();
   if (!gradient.defined()) return gradient;
   if (gradient.sizes() != variable.shape() || gradient.scalar_type() != variable.dtype()) {
@@ -27,11 +27,13 @@ Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, i
                                has_contiguous_elements(gradient) && !gradient.requires_grad();
   if (usable_as_it_is) return gradient;
   const Tensor detached = gradient.detach();
-  if (!for_other_tasks && !on_host(variable.local())) {
-    return detached.layout() == at::kStrided ? detached.contiguous() : detached;
+  const bool is_on_device = !on_host(variable.local());
+  if (where != AddedUp::kOnHosts && is_on_device) {
+    if (detached.layout() == at::kStrided) return detached.contiguous();
+    return where == AddedUp::kInTask ? detached : detached.to_dense();
   }
   if (detached.layout() == at::kStrided) return contiguous_elements(detached.to(at::kCPU));
-  if (on_host(variable.local()) && SparseRows::are_in(detached, kUpdateBlock)) return detached;
+  if (!is_on_device && SparseRows::are_in(detached, kUpdateBlock)) return detached;
   return detached.coalesce().to_dense().to(at::kCPU);
 }
 

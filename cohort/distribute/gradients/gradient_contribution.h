@@ -17,11 +17,18 @@ inline constexpr int64_t kUpdateBlock = 2048;
 // Whether all components are in the host's memory.
 bool on_host(const LocalVariable& variable);
 
+// The place where gradients of the replicas are added up.
+enum class AddedUp {
+  kInTask,     // there are no other tasks
+  kOnHosts,    // between tasks, in the memory of hosts
+  kOnDevices,  // between tasks, in that of devices, where the variable is there
+};
+
 // Returns `gradient` detached and either contiguous or sparse. For a variable on the host, and
-// where the replicas of other tasks need it, it is on the host, and sparse only as rows.
+// where hosts add up, it is on the host, and sparse only as rows; where devices do, it is dense.
 // Errors: InvalidArgument (shape or dtype, naming variable and replica).
 Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& variable, int replica,
-                       bool for_other_tasks = false);
+                       AddedUp where = AddedUp::kInTask);
 
 struct Contribution {
   Contribution(const GradientExchange& through, int of_replica)

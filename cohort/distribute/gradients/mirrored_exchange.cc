@@ -125,6 +125,10 @@ MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective
     (on_host(target.variable.impl().local()) ? any_on_host_ : any_on_device_) = true;
   }
   if (group.spans_tasks()) {
+    added_up_ = AddedUp::kOnHosts;
+    for (const UpdateTarget& target : this->targets()) {
+      if (is_added_up_on_device(target.variable, group)) added_up_ = AddedUp::kOnDevices;
+    }
     between_ = std::make_unique<TaskSums>(variables_of(this->targets()), gradients_, group,
                                           bytes_per_pack);
   }
@@ -151,7 +155,7 @@ void MirroredExchange::bring(Replica& replica, size_t target, const Tensor& grad
   gradients_.bring(
       local_id(replica), target,
       usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group(),
-                      /*for_other_tasks=*/between_ != nullptr));
+                      added_up_));
   if (between_ != nullptr && arrival_[local_id(replica)] == Arrival::kOneByOne) {
     between_->arrived(target);
   }

@@ -74,6 +74,7 @@ class MirroredExchange final : public GradientExchange {
   const size_t local_replicas_;
   bool any_on_host_ = false;
   bool any_on_device_ = false;
+  AddedUp added_up_ = AddedUp::kInTask;
   ReplicaGradients gradients_;
   std::vector<Arrival> arrival_;  // of each local replica's current step
   // The rows of each local replica's sparse gradients, one a target.

@@ -1,6 +1,12 @@
 #include "cohort/distribute/gradients/task_buckets.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -8,6 +14,9 @@
 
 #include "cohort/collective/slices.h"
 #include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/gradients/device_sum.h"
+#include "cohort/distribute/gradients/gradient_contribution.h"
+#include "cohort/distribute/variables/local_variable.h"
 #include "cohort/distribute/variables/variable_impl.h"
 
 namespace cohort::internal {
@@ -37,14 +46,14 @@ GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, v
                            int64_t size, DType dtype) {
   GradientCount count;
   c10::SmallVector<const void*, 8> sources;
-  c10::SmallVector<Tensor, 2> made_dense;
+  c10::SmallVector<Tensor, 2> made_dense;  // on the host
   for (size_t r = 0; r < gradients.num_replicas(); ++r) {
     const Tensor& one = gradients.gradient(r, variable);
     if (!one.defined()) continue;
     ++count.present;
-    if (one.layout() != at::kStrided) {
-      ++count.sparse;
-      made_dense.push_back(one.to_dense());
+    if (one.layout() != at::kStrided || !one.is_cpu()) {
+      if (one.layout() != at::kStrided) ++count.sparse;
+      made_dense.push_back(one.to_dense().cpu());
       sources.push_back(made_dense.back().data_ptr());
     } else {
       sources.push_back(one.data_ptr());
@@ -60,17 +69,25 @@ GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, v
   return count;
 }
 
+bool is_added_up_on_device(const Variable& variable, collective::SyncGroup& group) {
+  const LocalVariable& local = variable.impl().local();
+  return !on_host(local) && group.between().works_on(local.component(0).device());
+}
+
 struct TaskBuckets::Bucket final : collective::PostedCall {
-  Bucket(TaskBuckets& buckets, DType of) : owner(buckets), dtype(of) {}
+  Bucket(TaskBuckets& buckets, DType of, c10::Device in) : owner(buckets), dtype(of), device(in) {}
 
   void make(collective::Communicator& communicator) noexcept override {
     if (owner.failed_.load()) return;  // the step ends, and the group's work with it
+    const collective::CallOptions options{
+        .name = name, .signature = signature, .timeout = owner.timeout_, .plan = owner.plan_.get()};
     try {
-      collective::all_reduce(communicator, {memory.data(), elements, dtype},
-                             {.name = name,
-                              .signature = signature,
-                              .timeout = owner.timeout_,
-                              .plan = owner.plan_.get()});
+      if (device.is_cpu()) {
+        collective::all_reduce(communicator, {memory.data(), elements, dtype}, options);
+      } else {  // what reads the sums comes after them in the stream
+        const collective::Buffer mine{on_device.data_ptr(), gradients, dtype, stream};
+        communicator.all_reduce({&mine, 1}, options)->order_after(stream);
+      }
     } catch (...) {
       owner.fail(std::current_exception());
     }
@@ -82,10 +99,13 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
 
   TaskBuckets& owner;
   const DType dtype;
+  const c10::Device device;
   std::vector<size_t> variables;
-  int64_t gradients = 0;  // elements of all gradients
-  int64_t elements = 0;   // of the whole
-  collective::BufferPool::Piece memory;
+  int64_t gradients = 0;                                             // elements of all gradients
+  int64_t elements = 0;                                              // of the whole
+  collective::BufferPool::Piece memory;                              // on the host
+  Tensor on_device;                                                  // in its place
+  c10::Stream stream{c10::Stream::DEFAULT, c10::Device(c10::kCPU)};  // that wrote it
   std::string name;
   std::string signature;
 
@@ -97,17 +117,23 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
 TaskBuckets::TaskBuckets(const std::vector<Variable>& all, const std::vector<size_t>& variables,
                          const ReplicaGradients& gradients, collective::SyncGroup& group,
                          const TaskBucketsOptions& options)
-    : gradients_(gradients), group_(group), place_of_(all.size()) {
+    : gradients_(gradients), group_(group), place_of_(all.size()), signature_(options.signature) {
   int64_t bytes = 0;
   for (auto it = variables.rbegin(); it != variables.rend(); ++it) {
     const DType dtype = all[*it].dtype();
-    if (buckets_.empty() || bytes >= options.bytes_per_pack || buckets_.back()->dtype != dtype) {
-      buckets_.push_back(std::make_unique<Bucket>(*this, dtype));
+    const c10::Device device = is_added_up_on_device(all[*it], group)
+                                   ? all[*it].impl().local().component(0).device()
+                                   : c10::Device(c10::kCPU);
+    if (buckets_.empty() || bytes >= options.bytes_per_pack || buckets_.back()->dtype != dtype ||
+        buckets_.back()->device != device) {
+      buckets_.push_back(std::make_unique<Bucket>(*this, dtype, device));
       bytes = 0;
     }
     Bucket& bucket = *buckets_.back();
     const int64_t size = c10::multiply_integers(all[*it].shape());
-    place_of_[*it] = {buckets_.size() - 1, bucket.variables.size(), bucket.gradients, {}};
+    place_of_[*it] = {
+        buckets_.size() - 1, bucket.variables.size(), bucket.gradients, counts_.size(), {}};
+    if (!device.is_cpu()) counts_.resize(counts_.size() + 2);
     bucket.variables.push_back(*it);
     bucket.gradients += size;
     bytes += size * item_size(dtype);
@@ -121,15 +147,21 @@ void TaskBuckets::take_memory(const std::vector<Variable>& all, const TaskBucket
   for (size_t p = 0; p < buckets_.size(); ++p) {
     Bucket& bucket = *buckets_[p];
     bucket.elements = bucket.gradients + 2 * static_cast<int64_t>(bucket.variables.size());
-    bucket.memory = group_.buffers().take(bucket.elements * item_size(bucket.dtype));
+    if (bucket.device.is_cpu()) {
+      bucket.memory = group_.buffers().take(bucket.elements * item_size(bucket.dtype));
+    } else {
+      bucket.on_device =
+          at::empty({bucket.gradients}, at::dtype(bucket.dtype).device(bucket.device));
+    }
     bucket.name = str("gradients ", p + 1, " of ", buckets_.size(), ", beginning with '",
                       all[bucket.variables.front()].name(), "'");
     bucket.signature = options.signature;
     for (const size_t variable : bucket.variables) {
       Place& place = place_of_[variable];
-      place.sum =
-          at::from_blob(bucket.at(place.offset), c10::multiply_integers(all[variable].shape()),
-                        at::dtype(bucket.dtype));
+      const int64_t size = c10::multiply_integers(all[variable].shape());
+      place.sum = bucket.device.is_cpu()
+                      ? at::from_blob(bucket.at(place.offset), size, at::dtype(bucket.dtype))
+                      : bucket.on_device.narrow(0, place.offset, size);
     }
   }
 }
@@ -166,17 +198,44 @@ void TaskBuckets::add_up_rest() {
 void TaskBuckets::add_up(Bucket& bucket) {
   {
     const ScopedPhase phase(profiler::Phase::kReduce);
-    for (size_t i = 0; i < bucket.variables.size(); ++i) {
-      const Place& place = place_of_[bucket.variables[i]];
-      const GradientCount count =
-          add_up_local(gradients_, bucket.variables[i], bucket.at(place.offset), place.sum.numel(),
-                       bucket.dtype);
-      fill(bucket.counts(i), 1, bucket.dtype, static_cast<double>(count.present));
-      fill(bucket.counts(i) + item_size(bucket.dtype), 1, bucket.dtype,
-           static_cast<double>(count.sparse));
-    }
+    bucket.device.is_cpu() ? add_up_on_host(bucket) : add_up_on_device(bucket);
   }
   post_in_order(bucket);
+}
+
+void TaskBuckets::add_up_on_host(Bucket& bucket) {
+  for (size_t i = 0; i < bucket.variables.size(); ++i) {
+    const Place& place = place_of_[bucket.variables[i]];
+    const GradientCount count = add_up_local(
+        gradients_, bucket.variables[i], bucket.at(place.offset), place.sum.numel(), bucket.dtype);
+    fill(bucket.counts(i), 1, bucket.dtype, static_cast<double>(count.present));
+    fill(bucket.counts(i) + item_size(bucket.dtype), 1, bucket.dtype,
+         static_cast<double>(count.sparse));
+  }
+}
+
+// In the current stream, as the replicas' gradients. Sparse ones have been made dense.
+void TaskBuckets::add_up_on_device(Bucket& bucket) {
+  const at::NoGradGuard no_grad;
+  const c10::DeviceGuard guard(bucket.device);
+  std::vector<Tensor> parts;
+  for (const size_t variable : bucket.variables) {
+    const Place& place = place_of_[variable];
+    DeviceSum sum(bucket.device);
+    int64_t present = 0;
+    for (size_t r = 0; r < gradients_.num_replicas(); ++r) {
+      const Tensor& one = gradients_.gradient(r, variable);
+      if (!one.defined()) continue;
+      ++present;
+      sum.add(one);
+    }
+    counts_[place.counts] = present;
+    counts_[place.counts + 1] = 0;
+    parts.push_back(present > 0 ? sum.sum().reshape({-1})
+                                : at::full({place.sum.numel()}, -0.0, place.sum.options()));
+  }
+  at::cat_out(bucket.on_device, parts);
+  bucket.stream = c10::impl::VirtualGuardImpl(bucket.device.type()).getStream(bucket.device);
 }
 
 void TaskBuckets::post_in_order(Bucket& bucket) {
@@ -192,6 +251,10 @@ void TaskBuckets::post_in_order(Bucket& bucket) {
 void TaskBuckets::wait() {
   group_.drain();
   check_not_failed();
+  if (counts_.empty()) return;
+  collective::all_reduce(
+      group_.between(), {counts_.data(), static_cast<int64_t>(counts_.size()), int64},
+      {.name = "numbers of gradients on devices", .signature = signature_, .timeout = timeout_});
 }
 
 void TaskBuckets::fail(std::exception_ptr error) {
@@ -206,6 +269,7 @@ void TaskBuckets::check_not_failed() const {
 GradientCount TaskBuckets::count(size_t variable) const {
   const Place& place = place_of_[variable];
   const Bucket& bucket = *buckets_[place.bucket];
+  if (!bucket.device.is_cpu()) return {counts_[place.counts], counts_[place.counts + 1]};
   const char* const counts = bucket.counts(place.position);
   return {number_at(counts, bucket.dtype),
           number_at(counts + item_size(bucket.dtype), bucket.dtype)};

@@ -7,6 +7,10 @@
 // one order, whatever the order of arrival, so every task makes the same calls. Behind its
 // gradients a bucket holds two numbers for each variable: how many replicas have a gradient, and
 // how many of those are sparse.
+//
+// Where the communicator works on devices, gradients of variables there are added up in buckets
+// that are memory of the variable's first device. They travel in the order of its stream, so that
+// the host waits for none; the two numbers, which the host must know, travel by a call of its own.
 #pragma once
 
 #include <atomic>
@@ -34,6 +38,9 @@ struct GradientCount {
 // replica order; where there is none, negative zeros, which change nothing that is added to them.
 GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, void* out,
                            int64_t size, DType dtype);
+
+// Whether gradients of a variable are added up between tasks where it is, on a device.
+bool is_added_up_on_device(const distribute::Variable& variable, collective::SyncGroup& group);
 
 struct TaskBucketsOptions {
   int64_t bytes_per_pack;
@@ -80,11 +87,14 @@ class TaskBuckets {
     size_t bucket = kNone;
     size_t position = 0;  // within the bucket
     int64_t offset = 0;   // elements from the bucket's beginning
+    size_t counts = 0;    // where its numbers are in counts_; of device buckets
     Tensor sum;
   };
 
   void take_memory(const std::vector<distribute::Variable>& all, const TaskBucketsOptions& options);
   void add_up(Bucket& bucket);
+  void add_up_on_host(Bucket& bucket);
+  void add_up_on_device(Bucket& bucket);
   void post_in_order(Bucket& bucket);
   void fail(std::exception_ptr error);
   void check_not_failed() const;
@@ -95,6 +105,9 @@ class TaskBuckets {
   std::vector<Place> place_of_;  // by variable
   std::shared_ptr<collective::CallPlan> plan_;
   std::chrono::nanoseconds timeout_{0};
+  const std::string signature_;
+  // Two numbers for each variable whose gradient is on a device, after wait() those of all tasks.
+  std::vector<int64_t> counts_;
 
   std::mutex mutex_;
   size_t next_to_post_ = 0;   // guarded by mutex_

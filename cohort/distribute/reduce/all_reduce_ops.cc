@@ -125,15 +125,6 @@ std::vector<Mirrored<Tensor>> AllReduceOps::all_reduce(
   return results;
 }
 
-NcclAllReduce::NcclAllReduce(int num_packs) : AllReduceOps(num_packs, "NCCL all-reduce") {}
-
-std::vector<Tensor> NcclAllReduce::all_reduce_sum(const std::vector<Tensor>& values) const {
-  throw UnimplementedError(internal::str(
-      "NcclAllReduce of values on ", values[0].device().str(),
-      ": NCCL adds values on GPUs, and this build of Cohort has none; use ReductionToOneDevice, or "
-      "leave cross_device_ops out"));
-}
-
 HierarchicalCopyAllReduce::HierarchicalCopyAllReduce(int num_packs)
     : AllReduceOps(num_packs, "HierarchicalCopy") {}
 

@@ -1,6 +1,7 @@
 // Reductions of values that lie on several GPUs of one machine to all of them at once.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "cohort/distribute/reduce/cross_device_ops.h"
@@ -21,7 +22,8 @@ class COHORT_API AllReduceOps : public CrossDeviceOps {
   std::vector<Mirrored<Tensor>> batch_reduce_implementation(
       ReduceOp op, const std::vector<Pair>& pairs) const override;
 
-  // The sum of dense tensors of one shape and dtype, for each of their devices.
+  // The sum of dense, contiguous tensors of one shape and dtype, for each of their devices. They
+  // are nobody else's: the sums may be written over them.
   virtual std::vector<Tensor> all_reduce_sum(const std::vector<Tensor>& values) const = 0;
 
  private:
@@ -31,8 +33,10 @@ class COHORT_API AllReduceOps : public CrossDeviceOps {
   int num_packs_;
 };
 
-// Sums by NCCL, between GPUs. This version of Cohort is built without NCCL: values that it would be
-// needed for are an UnimplementedError.
+// Sums by NCCL, between GPUs, in its own order: the same bits on each of them. NCCL is opened, and
+// the GPUs are connected, by the first reduction, which needs a second or two; the host waits for
+// no other. A reduction's errors: InvalidArgument (values that are not on GPUs of their own),
+// FailedPrecondition (no NCCL that can be used: says what to do), Unavailable (NCCL failed).
 class COHORT_API NcclAllReduce : public AllReduceOps {
  public:
   // Errors: InvalidArgument (num_packs below 0).
@@ -40,6 +44,10 @@ class COHORT_API NcclAllReduce : public AllReduceOps {
 
  protected:
   std::vector<Tensor> all_reduce_sum(const std::vector<Tensor>& values) const override;
+
+ private:
+  class Groups;
+  std::shared_ptr<Groups> groups_;
 };
 
 // For machines whose eight GPUs form two groups of four with fast links inside: each group adds up

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <memory>
 
+#include "cohort/collective/nccl/nccl_library.h"
+#include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/structure/device.h"
+#include "cohort/distribute/reduce/all_reduce_ops.h"
 #include "cohort/distribute/reduce/cross_device_ops.h"
 #include "cohort/distribute/reduce/reduction_to_one_device.h"
 
@@ -30,7 +33,12 @@ std::shared_ptr<const CrossDeviceOps> choose_cross_device_ops(
     internal::log_info(
         "There are virtual GPUs in the strategy: values are reduced on one device, without NCCL.");
   } else {
-    internal::log_warning("This build has no NCCL: values are reduced on one device.");
+    try {
+      collective::nccl::library();
+      return std::make_shared<NcclAllReduce>();
+    } catch (const FailedPreconditionError& error) {
+      internal::log_warning("Values are reduced on one device: ", error.what());
+    }
   }
   return std::make_shared<ReductionToOneDevice>();
 }

@@ -90,7 +90,6 @@ class COHORT_API CrossDeviceOps {
 
 // The object with which the original would reduce on these devices, with its log line. The original
 // takes NcclAllReduce if all are GPUs of their own and there is NCCL, else ReductionToOneDevice.
-// This build has no NCCL.
 // Errors: InvalidArgument (not a device name).
 COHORT_API std::shared_ptr<const CrossDeviceOps> choose_cross_device_ops(
     const std::vector<std::string>& devices);

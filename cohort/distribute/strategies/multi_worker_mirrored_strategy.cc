@@ -64,7 +64,7 @@ void compare_numerics(internal::membership::MembershipAgent& agent, bool strict)
 
 GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
                         const cluster_resolver::ClusterResolver& resolver,
-                        const WorkerPlace& place) {
+                        const WorkerPlace& place, const std::vector<std::string>& devices) {
   GroupConnection connection;
   connection.server = TaskServer::find_or_start(resolver, options.server_options);
   internal::ServerCore& core = connection.server->server().core();
@@ -79,13 +79,15 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
   if (const auto now = agent.view(); now != nullptr && now != view) connection.watch->on_view(*now);
   connection.keys =
       std::make_shared<collective::OwnKeys>(collective::make_cluster_store(core.coordination()));
+  const c10::Device first = internal::torch_device(devices.at(0));
   const collective::GroupMember member{.group = connection.server->next_group(view->generation),
                                        .generation = view->generation,
                                        .rank = place.rank,
                                        .tasks = place.workers,
                                        .store = connection.keys,
                                        .deadline = std::chrono::steady_clock::now() + timeout,
-                                       .check = [watch = connection.watch] { watch->check(); }};
+                                       .check = [watch = connection.watch] { watch->check(); },
+                                       .gpu = first.is_cpu() ? std::nullopt : std::optional(first)};
   try {
     collective::FormedGroup formed =
         collective::form_group(member, core, options.communication_options);
@@ -123,7 +125,7 @@ std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOpt
   std::vector<std::string> devices = local_devices(*resolver);
   log_start(place, devices, *resolver);
   std::optional<GroupConnection> connection;
-  if (place.workers.size() > 1) connection = connect(options, *resolver, place);
+  if (place.workers.size() > 1) connection = connect(options, *resolver, place, devices);
   return std::make_shared<MultiWorkerStrategy>(
       MultiWorkerStrategy::Options{.resolver = std::move(resolver),
                                    .place = std::move(place),
