@@ -1,5 +1,5 @@
-// What run returns has a component for each replica. EXPECT: conversion from
-// ‘cohort::distribute::PerReplica<at::Tensor>’ to non-scalar type | no viable conversion
+// What run returns has a component for each replica.
+// EXPECT: conversion from ‘cohort::distribute::PerReplica<at::Tensor>’ to non-scalar type | no viable conversion
 #include "given.h"
 
 void program(const MirroredStrategy& strategy, DistributedDataset& dist,
