@@ -17,8 +17,8 @@ def main(out, *pages):
             if "int main() {" not in body:
                 continue
             name = f"program_{len(pieces)}"
-            # A program of a cluster is compiled, and not run: it needs its launcher.
-            alone = "int main() {\n  return tf::run_program(" not in body
+            # What needs its launcher, or files that a reader brings, is compiled, and not run.
+            alone = not ("int main() {\n  return tf::run_program(" in body or "MNIST(" in body)
             result = "static void" if alone else "[[maybe_unused]] static int"
             names += [name] * alone
             includes |= dict.fromkeys(re.findall(r"^#include .*", body, re.M))
