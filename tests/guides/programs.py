@@ -18,8 +18,9 @@ def main(out, *pages):
                 continue
             name = f"program_{len(pieces)}"
             # What needs its launcher, or files that a reader brings, is compiled, and not run.
-            alone = not ("int main() {\n  return tf::run_program(" in body or "MNIST(" in body)
-            result = "static void" if alone else "[[maybe_unused]] static int"
+            in_cluster = "int main() {\n  return tf::run_program(" in body
+            alone = not in_cluster and "MNIST(" not in body
+            result = "[[maybe_unused]] static " + ("int" if in_cluster else "void")
             names += [name] * alone
             includes |= dict.fromkeys(re.findall(r"^#include .*", body, re.M))
             renamed = re.sub(r"^#include .*", "", body, flags=re.M)
