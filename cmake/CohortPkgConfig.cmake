@@ -21,7 +21,7 @@ string(STRIP "${pc_libtorch_cflags}" pc_libtorch_cflags)
 get_filename_component(pc_libtorch_dir ${Libtorch_torch_cpu_LIBRARY} DIRECTORY)
 set(pc_libtorch_libs "-ltorch_cpu -lc10")
 if(NOT pc_libtorch_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
-  string(PREPEND pc_libtorch_libs "-L${pc_libtorch_dir} ")
+  string(PREPEND pc_libtorch_libs "-L${pc_libtorch_dir} -Wl,-rpath,${pc_libtorch_dir} ")
 endif()
 if(Libtorch_CUDA AND Libtorch_torch_cuda_LIBRARY)
   string(APPEND pc_libtorch_libs

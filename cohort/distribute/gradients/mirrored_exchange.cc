@@ -341,26 +341,25 @@ void MirroredExchange::visit_sum(size_t i, const Visit& visit) {
   }
 }
 
-// The sum of squares of each target, in their order; 0 where it has none. Waits for devices once.
-std::vector<double> MirroredExchange::squares_of_sums() {
-  std::vector<double> squares(targets().size());
-  std::vector<Tensor> squares_on_devices;
+// The sum of squares of each target; 0 where it has none. Waits for devices once.
+void MirroredExchange::square_sums() {
+  sums_.squares.assign(targets().size(), 0);
+  std::vector<Tensor> on_devices;
   std::vector<size_t> places;
   for (size_t i = 0; i < targets().size(); ++i) {
     const Tensor& sum = sums_.dense[i];
     if (sum.defined() && !sum.is_cpu()) {
-      squares_on_devices.push_back(sum.to(at::kDouble).square().sum());
+      on_devices.push_back(sum.to(at::kDouble).square().sum());
       places.push_back(i);
     } else {
-      visit_sum(i, [&](auto numbers) { squares[i] += squares_of(numbers); });
+      visit_sum(i, [&](auto numbers) { sums_.squares[i] += squares_of(numbers); });
     }
   }
-  if (places.empty()) return squares;
-  const c10::Device device = squares_on_devices[0].device();
-  for (Tensor& one : squares_on_devices) one = one.to(device);
-  const Tensor all = at::stack(squares_on_devices).cpu();
-  for (size_t k = 0; k < places.size(); ++k) squares[places[k]] = all.data_ptr<double>()[k];
-  return squares;
+  if (places.empty()) return;
+  const c10::Device device = on_devices[0].device();
+  for (Tensor& one : on_devices) one = one.to(device);
+  const Tensor all = at::stack(on_devices).cpu();
+  for (size_t k = 0; k < places.size(); ++k) sums_.squares[places[k]] = all.data_ptr<double>()[k];
 }
 
 void MirroredExchange::scale_sum(size_t i, double factor) {
@@ -381,12 +380,12 @@ void MirroredExchange::transform_sums(const UpdateStep& step) {
   sums_.scale = 1;
   sums_.result = {};
   if (!step.transforms_sums()) return;
-  const std::vector<double> of_targets = squares_of_sums();
+  square_sums();
   double squares = 0;
   for (size_t i = 0; i < targets().size(); ++i) {
-    squares += of_targets[i];
+    squares += sums_.squares[i];
     if (step.clipnorm == 0) continue;
-    const double factor = clip_factor(std::sqrt(of_targets[i]), step.clipnorm);
+    const double factor = clip_factor(std::sqrt(sums_.squares[i]), step.clipnorm);
     if (factor != 1) scale_sum(i, factor);
   }
   const double norm = std::sqrt(squares);

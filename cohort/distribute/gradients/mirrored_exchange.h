@@ -44,6 +44,7 @@ class MirroredExchange final : public GradientExchange {
     std::vector<Tensor> dense;                      // one a target; undefined where there is none
     std::vector<std::span<const SparseRows>> rows;  // of those between tasks that are sparse
     std::vector<Tensor> memory;                     // one a target; of sums within this task
+    std::vector<double> squares;                    // one a target, added up; where asked for
     double scale = 1;
     UpdateResult result;
   };
@@ -65,7 +66,7 @@ class MirroredExchange final : public GradientExchange {
   template <class Visit>
   void visit_sum(size_t i, const Visit& visit);
   void scale_sum(size_t i, double factor);
-  std::vector<double> squares_of_sums();
+  void square_sums();
   void update_slices(const Replica& replica, const GradientSources& sources, const UpdateStep& step,
                      const optim::StepScalars& scalars, int64_t elements);
 
