@@ -1,6 +1,5 @@
 // Lists of tensors as the numbers of a formula: one operation on all tensors of a list, in a few
-// kernels of the device. Element by element they compute what float and double compute, with the
-// same roundings.
+// kernels of the device. An operation rounds each element once, as float and double do on the host.
 #pragma once
 
 #include <utility>

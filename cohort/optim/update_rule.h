@@ -132,9 +132,10 @@ class COHORT_API UpdateRule {
   // One step on one slice. Allocates nothing.
   // Errors: InvalidArgument (a dtype other than float32 and float64).
   virtual void update(const StepScalars& scalars, const Slice& slice) const = 0;
-  // The same on a device. Rules of this library take a few kernels for all variables together, wait
-  // for none of them, and give the host's bits: the kernels round as the host does. By default the
-  // variables are copied to the host, updated there, and copied back.
+  // The same on a device. Rules of this library take a few kernels for all variables together and
+  // wait for none of them; operations are not fused, so that the bits are the host's where the
+  // device's kernels round correctly. By default the variables are copied to the host, updated
+  // there, and copied back.
   virtual void update_tensors(const StepScalars& scalars, const TensorSlice& slice) const;
 
   // Whether a zero gradient leaves an element and its slots as they are. If so, update_rows touches

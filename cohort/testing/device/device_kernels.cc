@@ -12,6 +12,7 @@
 #include <ATen/ops/view_native.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
+#include <torch/version.h>
 
 #include <array>
 #include <atomic>
@@ -291,7 +292,12 @@ const Tensor& resize(const Tensor& tensor, c10::IntArrayRef size,
 Tensor make_sparse_of_parts(int64_t, int64_t, c10::IntArrayRef sizes, const Tensor& indices,
                             const Tensor& values, c10::optional<at::ScalarType>,
                             c10::optional<at::Layout>, c10::optional<c10::Device>,
-                            c10::optional<bool>) {
+                            c10::optional<bool>
+#if TORCH_VERSION_MAJOR >= 2
+                            ,
+                            c10::optional<bool>  // whether it is coalesced
+#endif
+) {
   return make_sparse(indices, values, sizes);
 }
 
