@@ -23,7 +23,7 @@ class Samples {
   static constexpr int64_t kInputs = 4;
   static constexpr int64_t kLabels = 3;
   static constexpr int64_t kBatches = kInputs * kLabels;
-  // Of so many first steps the sides' losses are compared.
+  // The sides' losses are compared in this many first steps.
   static constexpr int64_t kFirstSteps = 6;
 
  private:

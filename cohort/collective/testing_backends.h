@@ -47,7 +47,7 @@ inline Communicators make_hierarchical_communicators(int size, int64_t generatio
       });
 }
 
-// Those that connect processes without the help of another one.
+// Backends that connect processes without the help of another one.
 inline std::vector<Backend> process_backends() {
   std::vector<Backend> backends{{"SharedMemory", [](int size, int64_t generation) {
                                    return make_group(size, generation,
@@ -64,7 +64,7 @@ inline std::vector<Backend> process_backends() {
   return backends;
 }
 
-// Those that some test programs have besides (nccl/nccl_backend_test.cc).
+// Backends that some test programs have besides (nccl/nccl_backend_test.cc).
 inline std::vector<Backend>& more_backends() {
   static std::vector<Backend> backends;
   return backends;
