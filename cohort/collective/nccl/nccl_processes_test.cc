@@ -14,6 +14,7 @@
 #include "cohort/collective/nccl/testing_gpu_communicator.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/testing_directory_store.h"
+#include "cohort/core/testing_folder.h"
 #include "cohort/testing/device/device_memory.h"
 #include "cohort/testing/device/fake_nccl.h"
 #include "cohort/testing/multi_process_main.h"
@@ -56,29 +57,25 @@ std::string add_up(const Arguments& arguments) {
 class NcclProcesses : public ::testing::Test {
  protected:
   NcclProcesses() {
-    std::string path = std::filesystem::temp_directory_path() / "nccl-processes-XXXXXX";
-    directory_ = ::mkdtemp(path.data());
-    ::setenv("TMPDIR", directory_.c_str(), 1);  // what killed ranks leave
+    std::filesystem::create_directory(folder_ / "left");
+    ::setenv("TMPDIR", (folder_ / "left").c_str(), 1);  // what killed ranks leave
     testing::use_fake_nccl();
   }
-  ~NcclProcesses() override {
-    ::unsetenv("TMPDIR");
-    std::filesystem::remove_all(directory_);
-  }
+  ~NcclProcesses() override { ::unsetenv("TMPDIR"); }
 
   // What task 0 reports.
   std::string run(const std::string& how) {
-    std::filesystem::create_directory(directory_ + "/store");
+    std::filesystem::create_directory(folder_ / "store");
     testing::MultiProcessRunner runner(
         testing::MultiProcessOptions{.jobs = {{"worker", kTasks}},
                                      .function = "add_up",
-                                     .arguments = {directory_ + "/store", how},
+                                     .arguments = {folder_ / "store", how},
                                      .deadline = seconds(60)});
     runner.start();
     return runner.wait_all()[0].value;
   }
 
-  std::string directory_;
+  const internal::TemporaryFolder folder_;
 };
 
 TEST_F(NcclProcesses, ALostTaskIsNamed) {
