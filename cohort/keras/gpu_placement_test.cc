@@ -74,6 +74,16 @@ TEST_F(GpuPlacementTest, VariablesMeetConstantsInAStep) {
   EXPECT_TRUE(at::equal(variable.components().value(1).cpu(), at::full({2}, 2.f)));
 }
 
+TEST_F(GpuPlacementTest, ALayerOfAStrategyIsBuiltOutsideOfItsScope) {
+  const layers::LayerHandle layer = [] {
+    const OneDeviceStrategy strategy("GPU:1");
+    const auto scope = strategy.scope();
+    return layers::Dense(2);
+  }();
+  EXPECT_TRUE(on_gpu(layer(at::ones({3, 4})), 1));
+  EXPECT_TRUE(on_gpu(layer(at::ones({3, 4})), 1));
+}
+
 TEST_F(GpuPlacementTest, AModelTakesHostTensorsBetweenSteps) {
   const OneDeviceStrategy strategy("GPU:0");
   const Tensor x = at::randn({3, 4});

@@ -146,7 +146,7 @@ Structure Layer::operator()(const Structure& inputs, const CallOptions& options)
     return state_->run(placed, options,
                        [&](const CallOptions& resolved) { return call(placed, resolved); });
   };
-  return internal::has_gpus() ? run(internal::beside_weights(inputs, weights())) : run(inputs);
+  return internal::has_gpus() ? run(internal::beside_weights(inputs, *this)) : run(inputs);
 }
 
 void Layer::build(const std::vector<Shape>&) {}

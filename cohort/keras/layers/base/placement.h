@@ -3,10 +3,8 @@
 
 #include <c10/core/Device.h>
 
-#include <vector>
-
 #include "cohort/core/structure/structure.h"
-#include "cohort/distribute/variables/variable.h"
+#include "cohort/keras/layers/base/layer.h"
 
 namespace cohort::internal {
 
@@ -14,9 +12,8 @@ namespace cohort::internal {
 // first replica; else the host.
 c10::Device computing_device();
 
-// What a layer of these weights is called with outside of steps: tensors of the host are copied to
-// the device where the weights are, or will be.
-Structure beside_weights(const Structure& inputs,
-                         const std::vector<distribute::Variable>& weights);
+// What the layer is called with outside of steps: tensors of the host are copied to the device
+// where its weights are, or will be. Where a step runs, they are there already.
+Structure beside_weights(const Structure& inputs, const keras::layers::Layer& layer);
 
 }  // namespace cohort::internal
