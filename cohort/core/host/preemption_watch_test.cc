@@ -11,10 +11,13 @@ struct Process {
   CoreContention contention;
   int64_t preemptions = 1000;
   int counts = 0;
-  PreemptionWatch watch{contention, [this] {
+  std::optional<double> others;
+  PreemptionWatch watch{contention,
+                        [this] {
                           ++counts;
                           return preemptions;
-                        }};
+                        },
+                        [this] { return others; }};
   CoreContention::Time now{std::chrono::hours(1)};
 
   bool is_contended_after(milliseconds passed, int more) {
@@ -36,6 +39,32 @@ TEST(PreemptionWatch, LongStepsMayHaveSome) {
   process.watch.look(process.now);
   EXPECT_FALSE(process.is_contended_after(milliseconds(1000), 49));
   EXPECT_TRUE(process.is_contended_after(milliseconds(1000), 50));
+}
+
+TEST(PreemptionWatch, OwnThreadsThatPreemptEachOtherAreNoContention) {
+  Process process;
+  process.others = 70;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(process.is_contended_after(milliseconds(20), 400));
+}
+
+TEST(PreemptionWatch, NoticesWithinTwoWindowsThatOthersHaveCores) {
+  Process process;
+  process.others = 70;
+  process.watch.look(process.now);
+  int looks = 0;
+  do {
+    *process.others += 0.3 * 0.02;
+    ASSERT_LE(++looks, 20);
+  } while (!process.is_contended_after(milliseconds(20), 2));
+}
+
+TEST(PreemptionWatch, WhatOthersHadLongAgoDoesNotCount) {
+  Process process;
+  process.others = 70;
+  EXPECT_FALSE(process.is_contended_after(milliseconds(20), 0));
+  EXPECT_FALSE(process.is_contended_after(milliseconds(20), 400));
+  *process.others += 3600;
+  EXPECT_FALSE(process.is_contended_after(milliseconds(2000), 400));
 }
 
 TEST(PreemptionWatch, CountsSeldom) {
