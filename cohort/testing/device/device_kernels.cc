@@ -57,7 +57,7 @@ at::SparseTensorImpl* sparse_impl(const Tensor& tensor) {
 // A sparse tensor where its indices are.
 Tensor make_sparse(const Tensor& indices, const Tensor& values, c10::IntArrayRef sizes) {
   const auto key =
-      is_simulated(indices) ? c10::DispatchKey::SparseXPU : c10::DispatchKey::SparseCPU;
+      is_simulated(indices) ? c10::DispatchKey::COHORT_SIMULATED_SPARSE : c10::DispatchKey::SparseCPU;
   Tensor made =
       at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(key), values.dtype());
   sparse_impl(made)->resize_(indices.size(0), values.dim() - 1, sizes);
@@ -336,8 +336,19 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
   return {to_device(of_input), to_device(of_weight), to_device(of_bias)};
 }
 
-// libtorch takes a fused kernel on this kind of device, which its CPU has not: in single
+// libtorch takes fused kernels of a cell on this kind of device, which its CPU has not: in single
 // operations, which autograd records.
+std::tuple<Tensor, Tensor, Tensor> lstm_cell(const Tensor& input_gates, const Tensor& state_gates,
+                                             const Tensor& state, const OptionalTensor& input_bias,
+                                             const OptionalTensor& state_bias) {
+  Tensor gates = input_gates + state_gates;
+  if (input_bias && input_bias->defined()) gates = gates + *input_bias;
+  if (state_bias && state_bias->defined()) gates = gates + *state_bias;
+  const auto parts = gates.chunk(4, 1);
+  const Tensor next = parts[1].sigmoid() * state + parts[0].sigmoid() * parts[2].tanh();
+  return {parts[3].sigmoid() * next.tanh(), next, Tensor()};
+}
+
 std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& state_gates,
                                     const Tensor& state, const OptionalTensor& input_bias,
                                     const OptionalTensor& state_bias) {
@@ -352,7 +363,8 @@ std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& sta
   return {(state - fresh) * update + fresh, Tensor()};
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradXPU, library) {
+TORCH_LIBRARY_IMPL(aten, COHORT_SIMULATED_AUTOGRAD, library) {
+  library.impl("_thnn_fused_lstm_cell", lstm_cell);
   library.impl("_thnn_fused_gru_cell", gru_cell);
 }
 
@@ -374,11 +386,11 @@ TORCH_LIBRARY_IMPL(aten, COHORT_SIMULATED_DEVICE, library) {
   library.impl("convolution_backward_overrideable", convolution_backward);
 }
 
-TORCH_LIBRARY_IMPL(_, SparseXPU, library) {
+TORCH_LIBRARY_IMPL(_, COHORT_SIMULATED_SPARSE, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_device>());
 }
 
-TORCH_LIBRARY_IMPL(aten, SparseXPU, library) {
+TORCH_LIBRARY_IMPL(aten, COHORT_SIMULATED_SPARSE, library) {
   library.impl("_sparse_coo_tensor_with_dims_and_tensors", make_sparse_of_parts);
   library.impl("_indices", indices_of);
   library.impl("_values", values_of);

@@ -5,12 +5,21 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
 #include <c10/core/DispatchKey.h>
+#include <torch/version.h>
 
 namespace cohort::testing {
 
-// A kind of device of which libtorch has the name, and no kernel. (PrivateUse1, made for the
-// purpose, has no Tensor::set_data before libtorch 2.)
+// A kind of device of which libtorch has the name, and no kernel. PrivateUse1 is made for the
+// purpose, but has no Tensor::set_data before libtorch 2; since then XPU has kernels.
+#if TORCH_VERSION_MAJOR >= 2
+#define COHORT_SIMULATED_DEVICE PrivateUse1
+#define COHORT_SIMULATED_SPARSE SparsePrivateUse1
+#define COHORT_SIMULATED_AUTOGRAD AutogradPrivateUse1
+#else
 #define COHORT_SIMULATED_DEVICE XPU
+#define COHORT_SIMULATED_SPARSE SparseXPU
+#define COHORT_SIMULATED_AUTOGRAD AutogradXPU
+#endif
 constexpr c10::DeviceType kSimulated = c10::DeviceType::COHORT_SIMULATED_DEVICE;
 constexpr c10::DispatchKey kSimulatedKey = c10::DispatchKey::COHORT_SIMULATED_DEVICE;
 

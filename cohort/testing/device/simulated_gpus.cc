@@ -1,6 +1,11 @@
 #include "cohort/testing/device/simulated_gpus.h"
 
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/version.h>
+#if TORCH_VERSION_MAJOR >= 2
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#endif
 
 #include "cohort/core/error.h"
 #include "cohort/core/structure/device.h"
@@ -39,6 +44,22 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
 };
 
 C10_REGISTER_GUARD_IMPL(COHORT_SIMULATED_DEVICE, DeviceGuard);
+
+#if TORCH_VERSION_MAJOR >= 2
+// libtorch's autograd asks for these.
+class Hooks final : public at::PrivateUse1HooksInterface {
+ public:
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  at::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
+};
+[[maybe_unused]] const bool is_registered = [] {
+  c10::register_privateuse1_backend("simulated");
+  at::RegisterPrivateUse1HooksInterface(new Hooks);  // for ever
+  return true;
+}();
+#endif
 
 }  // namespace
 
