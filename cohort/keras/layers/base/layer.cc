@@ -23,7 +23,6 @@
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/layer_state.h"
-#include "cohort/keras/layers/base/placement.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -146,7 +145,7 @@ Structure Layer::operator()(const Structure& inputs, const CallOptions& options)
     return state_->run(placed, options,
                        [&](const CallOptions& resolved) { return call(placed, resolved); });
   };
-  return internal::has_gpus() ? run(internal::beside_weights(inputs, *this)) : run(inputs);
+  return internal::has_gpus() ? run(state_->beside_weights(inputs)) : run(inputs);
 }
 
 void Layer::build(const std::vector<Shape>&) {}

@@ -10,9 +10,11 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/variables/local_variable.h"
 #include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/layers/base/placement.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 
 namespace cohort::internal {
@@ -114,6 +116,15 @@ Structure LayerState::run(const Structure& inputs, const CallOptions& options,
   if (activity_regularizer) add_activity_loss(outputs);
   output_spec.get([&] { return batch_spec_of(outputs); });
   return outputs;
+}
+
+Structure LayerState::beside_weights(const Structure& inputs) const {
+  if (is_in_step()) return inputs;
+  // While the layer is not built, another thread may be making its weights.
+  const auto made = build_once.done() ? layer.weights() : keras::List<Variable>();
+  if (made.empty()) return copied_to_device(inputs, first_device(*strategy_of(layer)));
+  const VariableImpl& first = made[0].impl();
+  return first.is_local() ? copied_to_device(inputs, first.local().component(0).device()) : inputs;
 }
 
 void LayerState::ensure_built(const Structure& inputs) {

@@ -98,6 +98,9 @@ struct LayerState {
   }
   // For a layer that is not built.
   std::string why_no_weights() const;
+  // What the layer is called with outside of steps: tensors of the host are copied to the device
+  // where its weights are, or will be. Where a step runs, they are there already.
+  Structure beside_weights(const Structure& inputs) const;
   // Whether this layer, or one in it, is not built and has made no weights in its constructor. A
   // model that is never called itself has those of its layers.
   bool awaits_weights() const;
