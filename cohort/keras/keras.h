@@ -5,6 +5,7 @@
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/config.h"
 #include "cohort/keras/base/initializers.h"
+#include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/regularizers.h"
 #include "cohort/keras/base/zip.h"
 #include "cohort/keras/callbacks/callbacks.h"
