@@ -15,6 +15,7 @@
 #include "cohort/keras/model/functional.h"
 #include "cohort/keras/model/model.h"
 #include "cohort/keras/model/sequential.h"
+#include "cohort/keras/optimizers/loss_scale_optimizer.h"
 #include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/keras/saving/models.h"
 #include "cohort/keras/sidecar_evaluator.h"
