@@ -17,6 +17,7 @@
 #include "cohort/core/program/run_program.h"
 #include "cohort/core/program/task_id.h"
 #include "cohort/core/structure/device.h"
+#include "cohort/core/structure/device_settings.h"
 #include "cohort/core/structure/leaf_type.h"
 #include "cohort/core/structure/optional.h"
 #include "cohort/core/structure/ragged_tensor.h"

@@ -46,7 +46,13 @@ std::string libtorch_message(const c10::Error& error) {
   if (!filters) return error.what();
   // An operation that a backend lacks lists those that have it, after an empty line: 30 lines.
   const std::string_view text = error.what_without_backtrace();
-  return std::string(text.substr(0, text.find("\n\n")));
+  std::string shown(text.substr(0, text.find("\n\n")));
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {  // of a device
+    shown +=
+        "; smaller batches need less, of which an optimizer's gradient_accumulation_steps make as "
+        "large ones; config::get_memory_info says how much is in use";
+  }
+  return shown;
 }
 
 void throw_libtorch_error(const c10::Error& error, const std::string& context) {

@@ -78,7 +78,8 @@ SECTIONS = [
         "keras/datasets/mnist.h", "keras/datasets/fashion_mnist.h", "keras/datasets/synthetic_images.h"]),
     ("Programs", "cohort", [
         "core/program/run_program.h", "core/error.h", "core/errors.h", "core/program/interrupt.h", "core/observe/logging.h",
-        "core/traceback.h", "core/program/memory.h", "core/observe/monitoring.h", "core/structure/device.h", "core/program/task_id.h"]),
+        "core/traceback.h", "core/program/memory.h", "core/observe/monitoring.h", "core/structure/device.h", "core/structure/device_settings.h",
+        "core/program/task_id.h"]),
     ("The profiler", "profiler", ["core/profiler/profiler.h core/profiler/profile.h"]),
     ("Tensors and elements", "cohort", [
         "core/structure/tensor.h", "core/structure/string_tensor.h", "core/structure/ragged_tensor.h", "core/structure/structure.h",

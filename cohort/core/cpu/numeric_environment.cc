@@ -13,6 +13,7 @@
 
 #include "cohort/core/bytes/fingerprint.h"
 #include "cohort/core/cpu/blas_kernels.h"
+#include "cohort/core/cpu/gpu_environment.h"
 #include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
@@ -66,8 +67,9 @@ std::string numeric_environment() {
   return str("libtorch: ", TORCH_VERSION, "\nprocessor: ", processor(),
              "\nATEN_CPU_CAPABILITY: ", level != nullptr ? level : "", "\nBLAS kernels: ", kernels,
              "\nMKLDNN: ", at::globalContext().userEnabledMkldnn() ? "on" : "off",
-             "\nthreads of an operation: ", intra_op_threads(),
-             "\nresults of small operations: ", hash_of_kernels(), '\n');
+             "\nthreads of an operation: ", intra_op_threads(), "\ndeterministic algorithms: ",
+             at::globalContext().deterministicAlgorithms() ? "on" : "off", '\n', gpu_environment(),
+             "results of small operations: ", hash_of_kernels(), '\n');
 }
 
 }  // namespace cohort::internal

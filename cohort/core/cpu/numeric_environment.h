@@ -1,5 +1,5 @@
 // The conditions beside the program that decide the bits of a computation: libtorch, the processor,
-// BLAS, threads.
+// BLAS, threads, GPUs.
 #pragma once
 
 #include <string>

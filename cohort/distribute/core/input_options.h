@@ -20,7 +20,8 @@ struct InputOptions {
   bool experimental_place_dataset_on_device = false;
   // Batches prepared ahead for each replica, besides the one that experimental_distribute_dataset
   // always prepares, and more where they are small; with 0 each batch is made when it is requested.
-  // Has no effect on dataset functions, whose datasets prefetch by themselves.
+  // Batches for GPUs are on their way there. Has no effect on dataset functions, whose datasets
+  // prefetch by themselves, but that one batch is copied ahead to each GPU; with 0 none.
   int experimental_per_replica_buffer_size = 1;
 };
 

@@ -35,7 +35,9 @@ using distribute::InputContext;
 using distribute::InputOptions;
 using distribute::InputReplicationMode;
 using distribute::InputWorkers;
+using distribute::internal_input::DeviceCopies;
 using distribute::internal_input::ElementOrder;
+using distribute::internal_input::make_copied;
 using distribute::internal_input::Source;
 
 namespace {
@@ -96,11 +98,11 @@ void check_shares_of_tasks(const Source& source) {
   }
 }
 
-// The devices of the replicas, in order; none if batches stay on the host.
-std::vector<c10::Device> devices_to_fetch_to(StrategyCore& core, const InputWorkers& workers,
-                                             const InputOptions& options) {
+// The way to the devices of the replicas; null if batches stay on the host.
+std::shared_ptr<DeviceCopies> copies_to_devices(StrategyCore& core, const InputWorkers& workers,
+                                                const InputOptions& options) {
+  if (core.is_default() || !options.experimental_fetch_to_device.value_or(true)) return nullptr;
   std::vector<c10::Device> devices;
-  if (core.is_default() || !options.experimental_fetch_to_device.value_or(true)) return devices;
   const std::vector<std::string> fed = workers.compute_devices();
   for (size_t i = 0; i < fed.size(); ++i) {
     const std::string& replica = core.worker_devices()[i];
@@ -110,7 +112,24 @@ std::vector<c10::Device> devices_to_fetch_to(StrategyCore& core, const InputWork
     }
     devices.push_back(torch_device(replica));
   }
-  return devices;
+  const bool all_on_host =
+      std::all_of(devices.begin(), devices.end(), [](c10::Device one) { return one.is_cpu(); });
+  return all_on_host ? nullptr : std::make_shared<DeviceCopies>(std::move(devices));
+}
+
+// Lets each pipeline read `buffered` batches ahead for each replica, besides one, and copies them
+// to the replicas' devices meanwhile.
+void read_ahead(Source& source, int64_t buffered) {
+  size_t first = 0;
+  for (size_t i = 0; i < source.pipelines.size(); ++i) {
+    const size_t own_replicas = source.num_replicas(i);
+    Dataset& pipeline = source.pipelines[i];
+    DataNodePtr node = pipeline.node();
+    if (source.copies) node = make_copied(node, source.copies, first, own_replicas);
+    const int64_t ahead = static_cast<int64_t>(own_replicas) * (1 + buffered);
+    pipeline = Dataset(make_read_ahead(node, ahead), pipeline.options());
+    first += own_replicas;
+  }
 }
 
 std::shared_ptr<Source> make_source(const InputWorkers& workers,
@@ -122,7 +141,7 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers,
   check_workers(workers, core, numbering.total);
   auto source = std::shared_ptr<Source>(new Source{.core = owner, .workers = workers});
   source->numbering = numbering;
-  source->devices = devices_to_fetch_to(core, workers, options);
+  source->copies = copies_to_devices(core, workers, options);
   if (numbering.total == 1) source->order = ElementOrder::kOneWorker;
   source->workers_end_alone = numbering.total > 1 && options.experimental_replication_mode ==
                                                          InputReplicationMode::PER_WORKER;
@@ -264,14 +283,7 @@ DistributedDataset distribute_to_workers(const std::shared_ptr<StrategyCore>& co
   });
   agree_on_order(*source, whole);
   const int64_t buffered = options.input.experimental_per_replica_buffer_size;
-  if (buffered > 0 && !source->core->is_default()) {
-    for (size_t i = 0; i < source->pipelines.size(); ++i) {
-      const auto own_replicas = static_cast<int64_t>(source->num_replicas(i));
-      Dataset& pipeline = source->pipelines[i];
-      pipeline = Dataset(make_read_ahead(pipeline.node(), own_replicas * (1 + buffered)),
-                         pipeline.options());
-    }
-  }
+  if (buffered > 0 && !source->core->is_default()) read_ahead(*source, buffered);
   agree_on_cardinality(*source);
   return DistributedDataset(source);
 }
@@ -290,6 +302,8 @@ DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& c
     for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
   });
   source->division = "as the dataset function divides it";
+  // Their own prefetch ends in the host's memory.
+  if (source->copies && options.experimental_per_replica_buffer_size > 0) read_ahead(*source, 0);
   agree_on_cardinality(*source);
   return DistributedDataset(source);
 }

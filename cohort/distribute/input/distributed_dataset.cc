@@ -54,7 +54,7 @@ DistributedDataset DistributedDataset::auto_shard(int64_t num_shards, int64_t in
   auto source =
       std::shared_ptr<Source>(new Source{.core = source_->core, .workers = source_->workers});
   source->numbering = source_->numbering;
-  source->devices = source_->devices;
+  source->copies = source_->copies;
   source->whole = source_->whole;
   source->workers_end_alone = source_->workers_end_alone;
   source->division = str("shard ", index, " of ", num_shards,

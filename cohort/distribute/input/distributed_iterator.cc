@@ -1,7 +1,6 @@
 #include "cohort/distribute/input/distributed_iterator.h"
 
 #include "cohort/core/profiler/phase.h"
-#include "cohort/core/structure/host_buffer.h"
 #include "cohort/distribute/core/context_stack.h"
 #include "cohort/distribute/core/replica.h"
 #include "cohort/distribute/input/step_reader.h"
@@ -14,20 +13,6 @@ using internal_input::ElementOrder;
 using internal_input::LastStep;
 using internal_input::Source;
 using internal_input::StepReader;
-
-namespace {
-
-Structure on_device(Structure batch, const std::vector<c10::Device>& devices, size_t replica) {
-  if (devices.empty() || devices[replica].is_cpu()) return batch;
-  return batch.map([&](const Leaf& leaf) -> Leaf {
-    if (leaf.is_strings()) return leaf;
-    const Tensor& tensor = leaf.tensor();
-    return tensor.is_cpu() ? Leaf(internal::copied_to(tensor, devices[replica]))
-                           : Leaf(tensor.to(devices[replica]));
-  });
-}
-
-}  // namespace
 
 DistributedIterator::DistributedIterator(std::shared_ptr<const Source> source)
     : reader_(std::make_shared<StepReader>(std::move(source))) {}
@@ -58,10 +43,10 @@ std::optional<PerReplica<Structure>> DistributedIterator::read(LastStep last) {
   std::optional<StepReader::Step> step = reader_->next(last);
   if (!step) return std::nullopt;
 
-  const std::vector<c10::Device>& devices = reader_->source().devices;
+  internal_input::DeviceCopies* const copies = reader_->source().copies.get();
   PerReplica<Structure>::Values batch;
   for (size_t i = 0; i < step->size(); ++i) {
-    batch.push_back(on_device(std::move((*step)[i]), devices, i));
+    batch.push_back(copies != nullptr ? copies->arrived((*step)[i], i) : std::move((*step)[i]));
   }
   return PerReplica<Structure>(std::move(batch));
 }

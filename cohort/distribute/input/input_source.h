@@ -1,8 +1,6 @@
 // The contents of a distributed dataset: one pipeline for each input worker of this process.
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -12,6 +10,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/core/input_workers.h"
 #include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/input/device_copies.h"
 
 namespace cohort::distribute::internal_input {
 
@@ -31,7 +30,7 @@ struct Source {
   // from which a spec could be derived.
   std::optional<data::Dataset> whole = {};
   internal::StrategyCore::InputPipelines numbering = {};
-  std::vector<c10::Device> devices = {};  // of the replicas; empty where batches stay on the host
+  std::shared_ptr<DeviceCopies> copies = {};  // null where batches stay on the host
   ElementOrder order = ElementOrder::kUnknown;
   std::string division = {};  // between the workers, for people
   // Whether workers may end at different times: true if several read independently, false if they

@@ -235,7 +235,8 @@ IteratorState StepReader::save_begun() const {
   std::vector<Structure> elements;
   for (const std::optional<Structure>& element : begun_.elements) {
     came += element ? '1' : '0';
-    if (element) elements.push_back(*element);
+    if (!element) continue;
+    elements.push_back(source_->copies ? source_->copies->on_host(*element) : *element);
   }
   state.set_bytes("came", std::move(came));
   internal::save_pending(elements, state);

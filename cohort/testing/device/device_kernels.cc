@@ -14,8 +14,10 @@
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,6 +26,7 @@
 #include <vector>
 
 #include "cohort/testing/device/device_memory.h"
+#include "cohort/testing/device/device_order.h"
 #include "cohort/testing/device/simulated_gpus.h"
 
 namespace cohort::testing {
@@ -42,6 +45,12 @@ bool waits(const std::string& operation) {
       "aten::nonzero", "aten::masked_select",      "aten::_unique2",         "aten::unique_dim",
       "aten::_unique", "aten::unique_consecutive", "aten::repeat_interleave"};
   return names->contains(operation);
+}
+
+// The host waits until what the calling thread has queued on its device is done.
+void wait_for_device(c10::Device device = c10::Device(kSimulated, current_device())) {
+  ++counts.host_waits;
+  host_waited_for(moment_of(stream_of_thread(device)));
 }
 
 // Operations that take indices of the host beside values of the device, as CUDA's do.
@@ -75,8 +84,12 @@ class HostCall {
         arguments_(stack.end() - static_cast<std::ptrdiff_t>(schema_.arguments().size()),
                    stack.end()) {
     find_device();
+    operation_.emplace(device_);
     const size_t first = stack.size() - arguments_.size();
-    for (size_t i = 0; i < arguments_.size(); ++i) stack[first + i] = to_host(arguments_[i]);
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      is_written_ = writes(schema_.arguments()[i].alias_info());
+      stack[first + i] = to_host(arguments_[i]);
+    }
   }
 
   // After the call, which has replaced the arguments on the stack by its results.
@@ -92,6 +105,13 @@ class HostCall {
   }
 
  private:
+  static bool writes(const c10::AliasInfo* alias) {
+    if (alias == nullptr) return false;
+    const auto& of_list = alias->containedTypes();
+    return alias->isWrite() || std::any_of(of_list.begin(), of_list.end(),
+                                           [](const auto& one) { return one.isWrite(); });
+  }
+
   void find_device() {
     for (const c10::IValue& argument : arguments_) {
       if (argument.isTensor()) note(argument.toTensor());
@@ -136,6 +156,7 @@ class HostCall {
       sparse_views_.emplace_back(tensor, host);
       return host;
     }
+    is_written_ ? operation_->writes(tensor) : operation_->reads(tensor);
     views_.emplace_back(tensor, host_view(tensor));
     return views_.back().second;
   }
@@ -172,6 +193,7 @@ class HostCall {
   void follow(const Tensor& device, const Tensor& host) const {
     if (!lies_in(host, device)) {
       device.unsafeGetTensorImpl()->set_storage_keep_dtype(adopt(host, device_).storage());
+      operation_->writes(device);
     }
     if (device.sizes() != host.sizes() || device.strides() != host.strides() ||
         device.storage_offset() != host.storage_offset()) {
@@ -196,7 +218,7 @@ class HostCall {
       for (Tensor& tensor : tensors) tensor = to_device(tensor);
       return tensors;
     }
-    ++counts.host_waits;  // a number, which the host has now
+    wait_for_device(device_);  // a number, which the host has now
     return result;
   }
 
@@ -214,13 +236,17 @@ class HostCall {
                                                  host.storage_offset());
       }
     }
-    return adopt(host, device_);
+    Tensor made = adopt(host, device_);
+    operation_->writes(made);
+    return made;
   }
 
   const c10::FunctionSchema& schema_;
   torch::jit::Stack& stack_;
   const std::vector<c10::IValue> arguments_;
   c10::Device device_{kSimulated};
+  std::optional<StreamOperation> operation_;
+  bool is_written_ = false;                       // the argument that goes to the host
   std::vector<std::pair<Tensor, Tensor>> views_;  // dense device tensor, host view
   std::vector<std::pair<Tensor, Tensor>> sparse_views_;
 };
@@ -279,7 +305,7 @@ void call_on_host(const c10::OperatorHandle& operation, torch::jit::Stack& stack
 
 void run_on_device(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   ++counts.kernels;
-  if (waits(operation.schema().name())) ++counts.host_waits;
+  if (waits(operation.schema().name())) wait_for_device();
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   HostCall call(operation, *stack);
   call_on_host(operation, *stack);
@@ -305,14 +331,20 @@ Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef strides,
 }
 
 Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
-  const bool blocks = !non_blocking;
+  const c10::Device device = is_simulated(from) ? from.device() : to.device();
+  const bool is_between = is_simulated(from) && is_simulated(to) && from.device() != to.device();
+  if (is_between) order_together(stream_of_thread(from.device()), stream_of_thread(to.device()));
+  const StreamOperation operation(device);
+  operation.reads(from);
+  operation.writes(to);
   if (!is_simulated(from)) {
     ++counts.to_device;
-    if (blocks) ++counts.host_waits;
+    if (!non_blocking) wait_for_device(device);
   } else if (!is_simulated(to)) {
     ++counts.to_host;
-    if (blocks) ++counts.host_waits;
-  } else if (from.device() != to.device()) {
+    if (!non_blocking) wait_for_device(device);
+  } else if (is_between) {
+    order_together(stream_of_thread(from.device()), stream_of_thread(to.device()));
     ++counts.between_devices;
   } else {
     ++counts.kernels;
@@ -328,17 +360,23 @@ Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
 }
 
 at::Scalar read_number(const Tensor& tensor) {
+  StreamOperation(tensor.device()).reads(tensor);
   ++counts.to_host;
-  ++counts.host_waits;
+  wait_for_device(tensor.device());
   return host_view(tensor).item();
 }
 
 const Tensor& resize(const Tensor& tensor, c10::IntArrayRef size,
                      c10::optional<at::MemoryFormat> format) {
+  const StreamOperation operation(tensor.device());
   const Tensor host = host_view(tensor);
   host.resize_(size, format);
   auto* const impl = tensor.unsafeGetTensorImpl();
-  if (!lies_in(host, tensor)) impl->set_storage_keep_dtype(adopt(host, tensor.device()).storage());
+  if (!lies_in(host, tensor)) {
+    operation.reads(tensor);
+    impl->set_storage_keep_dtype(adopt(host, tensor.device()).storage());
+    operation.writes(tensor);
+  }
   impl->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
   return tensor;
 }
@@ -369,10 +407,14 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTens
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   OptionalTensor host_bias;
   if (bias && bias->defined()) host_bias = without_half(host_view(*bias));
-  const Tensor made =
+  const StreamOperation operation(input.device());
+  for (const Tensor& read : {input, weight, bias.value_or(Tensor())}) operation.reads(read);
+  const Tensor on_host =
       at::convolution(without_half(host_view(input)), without_half(host_view(weight)), host_bias,
                       stride, padding, dilation, transposed, output_padding, groups);
-  return adopt(made.to(input.scalar_type()), input.device());
+  const Tensor made = adopt(on_host.to(input.scalar_type()), input.device());
+  operation.writes(made);
+  return made;
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(
@@ -381,13 +423,18 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
     c10::IntArrayRef output_padding, int64_t groups, std::array<bool, 3> wanted) {
   ++counts.kernels;
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  const StreamOperation operation(input.device());
+  for (const Tensor& read : {gradient, input, weight}) operation.reads(read);
   const int64_t outputs = transposed ? weight.size(1) * groups : weight.size(0);
   const auto [of_input, of_weight, of_bias] =
       at::convolution_backward(without_half(host_view(gradient)), without_half(host_view(input)),
                                without_half(host_view(weight)), c10::IntArrayRef(outputs), stride,
                                padding, dilation, transposed, output_padding, groups, wanted);
   const auto to_device = [&](const Tensor& host) {
-    return host.defined() ? adopt(host.to(input.scalar_type()), input.device()) : host;
+    const Tensor made =
+        host.defined() ? adopt(host.to(input.scalar_type()), input.device()) : host;
+    operation.writes(made);
+    return made;
   };
   return {to_device(of_input), to_device(of_weight), to_device(of_bias)};
 }

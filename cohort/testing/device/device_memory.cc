@@ -6,8 +6,11 @@
 #include <c10/core/TensorImpl.h>
 #include <torch/version.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -19,26 +22,68 @@ namespace {
 constexpr std::uintptr_t kDeviceBit = std::uintptr_t{1} << 55;
 
 void* device_address(void* host) {
-  return host == nullptr ? nullptr
-                         : reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(host) | kDeviceBit);
+  return host == nullptr
+             ? nullptr
+             : reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(host) | kDeviceBit);
 }
 
 void* host_address(const void* device) {
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(device) & ~kDeviceBit);
 }
 
-thread_local c10::DeviceIndex the_current_device = 0;
+// The bytes that the devices' tensors have. An adopted tensor's count with each that adopts it.
+struct Usage {
+  std::atomic<int64_t> current = 0, peak = 0;
+};
+std::array<Usage, kMostDevices> usage_of;
+std::atomic<int64_t> limit = std::numeric_limits<int64_t>::max();
 
-void release_tensor(void* owner) { delete static_cast<at::Tensor*>(owner); }
+// Memory of the host that plays a device's.
+class Owned {
+ public:
+  // Errors: c10::OutOfMemoryError (above the limit).
+  Owned(c10::Device device, int64_t bytes) : usage_(usage_of.at(device.index())), bytes_(bytes) {
+    const int64_t current = usage_.current += bytes_;
+    if (current > limit) {
+      usage_.current -= bytes_;
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "simulated GPU out of memory. Tried to allocate ",
+                       bytes_, " bytes. GPU ", static_cast<int>(device.index()),
+                       " has a total capacity of ", limit.load(), " bytes of which ",
+                       limit - current + bytes_, " bytes is free.");
+    }
+    for (int64_t peak = usage_.peak; peak < current;) {
+      if (usage_.peak.compare_exchange_weak(peak, current)) break;
+    }
+  }
+  ~Owned() {
+    release_memory(device_address(memory_ ? memory_.get() : tensor_.storage().data_ptr().get()));
+    usage_.current -= bytes_;
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
 
-void release_host_memory(void* owner) { delete static_cast<c10::DataPtr*>(owner); }
+  void* allocate() {
+    memory_ = c10::GetCPUAllocator()->allocate(static_cast<size_t>(bytes_));
+    std::memset(memory_.get(), 0xff, static_cast<size_t>(bytes_));  // NaN, of whatever type
+    return memory_.get();
+  }
+  void adopt(const at::Tensor& tensor) { tensor_ = tensor; }
+
+ private:
+  Usage& usage_;
+  const int64_t bytes_;
+  c10::DataPtr memory_;
+  at::Tensor tensor_;  // instead
+};
+
+void release(void* owner) { delete static_cast<Owned*>(owner); }
 
 c10::DataPtr allocate_on(c10::Device device, size_t bytes) {
-  if (bytes == 0) return {nullptr, nullptr, &release_host_memory, device};
-  auto host = std::make_unique<c10::DataPtr>(c10::GetCPUAllocator()->allocate(bytes));
-  void* const memory = host->get();
-  std::memset(memory, 0xff, bytes);  // NaN, whatever the floating-point type
-  return {device_address(memory), host.release(), &release_host_memory, device};
+  if (bytes == 0) return {nullptr, nullptr, &release, device};
+  auto owned = std::make_unique<Owned>(device, static_cast<int64_t>(bytes));
+  void* const memory = device_address(owned->allocate());
+  make_memory(memory, device);
+  return {memory, owned.release(), &release, device};
 }
 
 class DeviceAllocator final : public c10::Allocator {
@@ -75,14 +120,22 @@ void* base_of(const at::Tensor& tensor) {
 
 }  // namespace
 
+config::MemoryInfo memory_in_use(int device) {
+  const Usage& usage = usage_of.at(static_cast<size_t>(device));
+  return {.current = usage.current, .peak = usage.peak};
+}
+
+void reset_peak(int device) {
+  Usage& usage = usage_of.at(static_cast<size_t>(device));
+  usage.peak = usage.current.load();
+}
+
+void set_memory_limit(int64_t bytes) { limit = bytes; }
+
 c10::Allocator& device_allocator() {
   static auto* const allocator = new DeviceAllocator;
   return *allocator;
 }
-
-c10::DeviceIndex current_device() { return the_current_device; }
-
-void set_current_device(c10::DeviceIndex index) { the_current_device = index; }
 
 bool is_simulated(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().type() == kSimulated;
@@ -101,10 +154,12 @@ bool lies_in(const at::Tensor& view, const at::Tensor& tensor) {
 
 at::Tensor adopt(const at::Tensor& host, c10::Device device) {
   void* const memory = base_of(host);
-  c10::DataPtr data = memory == nullptr
-                          ? allocate_on(device, 0)
-                          : c10::DataPtr(device_address(memory), new at::Tensor(host),
-                                         &release_tensor, device);
+  c10::DataPtr data = allocate_on(device, 0);
+  if (memory != nullptr) {
+    auto owned = std::make_unique<Owned>(device, static_cast<int64_t>(host.storage().nbytes()));
+    owned->adopt(host);
+    data = {device_address(memory), owned.release(), &release, device};
+  }
   c10::Storage storage(c10::Storage::use_byte_size_t(), host.storage().nbytes(), std::move(data),
                        &device_allocator(), /*resizable=*/true);
   return make_dense(std::move(storage), kSimulatedKey, host);

@@ -5,30 +5,23 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
 #include <c10/core/DispatchKey.h>
-#include <torch/version.h>
+
+#include <cstdint>
+
+#include "cohort/core/structure/device_settings.h"
+#include "cohort/testing/device/device_order.h"
 
 namespace cohort::testing {
 
-// A kind of device of which libtorch has the name, and no kernel. PrivateUse1 is made for the
-// purpose, but has no Tensor::set_data before libtorch 2; since then XPU has kernels.
-#if TORCH_VERSION_MAJOR >= 2
-#define COHORT_SIMULATED_DEVICE PrivateUse1
-#define COHORT_SIMULATED_SPARSE SparsePrivateUse1
-#define COHORT_SIMULATED_AUTOGRAD AutogradPrivateUse1
-#else
-#define COHORT_SIMULATED_DEVICE XPU
-#define COHORT_SIMULATED_SPARSE SparseXPU
-#define COHORT_SIMULATED_AUTOGRAD AutogradXPU
-#endif
-constexpr c10::DeviceType kSimulated = c10::DeviceType::COHORT_SIMULATED_DEVICE;
 constexpr c10::DispatchKey kSimulatedKey = c10::DispatchKey::COHORT_SIMULATED_DEVICE;
+
+// Bytes of a device's tensors; their highest count since the last reset. And how many it may hold.
+config::MemoryInfo memory_in_use(int device);
+void reset_peak(int device);
+void set_memory_limit(int64_t bytes);
 
 // Allocates on the current device of the calling thread.
 c10::Allocator& device_allocator();
-
-// The current device of the calling thread.
-c10::DeviceIndex current_device();
-void set_current_device(c10::DeviceIndex index);
 
 bool is_simulated(const at::Tensor& tensor);
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/allclose.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,8 +25,9 @@ inline std::vector<Tensor> values_of(const std::vector<Variable>& variables) {
   return values;
 }
 
-// Expects the second result equal to the first up to `tolerance`.
+// Expects the second result equal to the first up to `tolerance`, or that of the GPUs.
 inline void expect_close(const std::vector<std::vector<Tensor>>& results, double tolerance) {
+  tolerance = std::max(tolerance, testing::SimulatedGpus::tolerance());
   ASSERT_EQ(results[0].size(), results[1].size());
   for (size_t i = 0; i < results[0].size(); ++i) {
     const Tensor expected = results[0][i].cpu(), found = results[1][i].cpu();

@@ -9,7 +9,12 @@
 //
 // Like CUDA they refuse operands of two devices and random generators of the host. A pointer into
 // their memory that host code follows is a segmentation fault. Fresh memory holds NaN. Kernels run
-// when they are called, so that an order that streams would break is not noticed.
+// when they are called; an operation on memory that another stream uses, with no event that orders
+// the two, throws all the same (device_order.h).
+//
+// The same tests try real GPUs: with COHORT_TEST_GPUS=real in the environment the machine's own
+// take the simulated ones' place, each split into as many logical ones as a test wants; with
+// COHORT_TEST_GPUS=cpu the CPU does, which tries the tests.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +29,15 @@ class SimulatedGpus {
   // once.
   static constexpr int kMost = 8;
 
-  // Errors: InvalidArgument (count below 1 or above kMost).
+  // Errors: InvalidArgument (count below 1 or above kMost, or another COHORT_TEST_GPUS),
+  // FailedPrecondition (real ones are wanted, and there is none).
   explicit SimulatedGpus(int count);
   ~SimulatedGpus();
   SimulatedGpus(const SimulatedGpus&) = delete;
   SimulatedGpus& operator=(const SimulatedGpus&) = delete;
+
+  // How far results may be from the CPU's, relative to them: 0 where kernels are the CPU's own.
+  static double tolerance();
 };
 
 // What all simulated devices have done together.
@@ -44,5 +53,15 @@ struct DeviceCounts {
 
 // Since the start of the program. Thread safety: any thread.
 DeviceCounts device_counts();
+
+// What each device holds at most while this lives: what does not fit is an out-of-memory error as
+// CUDA's. By default there is no limit.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(int64_t bytes);
+  ~MemoryLimit();
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+};
 
 }  // namespace cohort::testing
