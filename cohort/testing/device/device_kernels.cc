@@ -16,6 +16,8 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "cohort/testing/device/device_memory.h"
+#include "cohort/testing/device/device_recording.h"
 #include "cohort/testing/device/simulated_gpus.h"
 
 namespace cohort::testing {
@@ -34,6 +37,16 @@ using OptionalTensor = c10::optional<Tensor>;
 struct {
   std::atomic<int64_t> to_device = 0, to_host = 0, between_devices = 0, host_waits = 0, kernels = 0;
 } counts;
+
+// What a graph does again counts as one kernel.
+void count(std::atomic<int64_t>& number) {
+  if (!is_replaying()) ++number;
+}
+
+void count_wait(const std::string& operation) {
+  Recorder::refuse_to_wait(operation);
+  count(counts.host_waits);
+}
 
 // Operations of which CUDA's kernels wait for the device, since a size depends on the values.
 bool waits(const std::string& operation) {
@@ -193,7 +206,7 @@ class HostCall {
       for (Tensor& tensor : tensors) tensor = to_device(tensor);
       return tensors;
     }
-    ++counts.host_waits;  // a number, which the host has now
+    count_wait(schema_.name());  // for a number, which the host has now
     return result;
   }
 
@@ -223,12 +236,16 @@ class HostCall {
 };
 
 void run_on_device(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
-  ++counts.kernels;
-  if (waits(operation.schema().name())) ++counts.host_waits;
+  count(counts.kernels);
+  if (waits(operation.schema().name())) count_wait(operation.schema().name());
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  Recorder* const recorder = Recorder::active();
+  std::optional<RecordedCall> recorded;
+  if (recorder != nullptr) recorded.emplace(operation, *stack);
   HostCall call(operation, *stack);
   operation.callBoxed(stack);
   call.bring_results_back();
+  if (recorder != nullptr) recorded->add_to(*recorder, *stack, run_on_device);
 }
 
 Tensor empty(c10::IntArrayRef size, c10::optional<at::ScalarType> dtype, c10::optional<at::Layout>,
@@ -250,21 +267,44 @@ Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef strides,
                                            c10::dtype_or_default(dtype));
 }
 
-Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
-  const bool blocks = !non_blocking;
-  if (!is_simulated(from)) {
-    ++counts.to_device;
-    if (blocks) ++counts.host_waits;
-  } else if (!is_simulated(to)) {
-    ++counts.to_host;
-    if (blocks) ++counts.host_waits;
-  } else if (from.device() != to.device()) {
-    ++counts.between_devices;
-  } else {
-    ++counts.kernels;
-  }
+void copy(const Tensor& from, const Tensor& to) {
   const Tensor target = is_simulated(to) ? host_view(to) : to;
   target.copy_(is_simulated(from) ? host_view(from) : from);
+}
+
+// What comes from the host is part of the graph. What goes there goes there in each replay.
+void record_copy(Recorder& recorder, const Tensor& from, const Tensor& to) {
+  if (!is_simulated(to)) {
+    recorder.add({from}, {}, [to](const Tensors& tensors) {
+      copy(tensors[0], to);
+      return Tensors();
+    });
+  } else if (!is_simulated(from)) {
+    recorder.add({to}, {}, [from = from.clone()](const Tensors& tensors) {
+      copy(from, tensors[0]);
+      return Tensors();
+    });
+  } else {
+    recorder.add({from, to}, {}, [](const Tensors& tensors) {
+      copy(tensors[0], tensors[1]);
+      return Tensors();
+    });
+  }
+}
+
+Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
+  if (!is_simulated(from)) {
+    count(counts.to_device);
+  } else if (!is_simulated(to)) {
+    count(counts.to_host);
+  } else {
+    count(from.device() != to.device() ? counts.between_devices : counts.kernels);
+  }
+  const bool with_host = !is_simulated(from) || !is_simulated(to);
+  if (with_host && !non_blocking) count_wait("copy_");
+  Recorder* const recorder = Recorder::active();
+  if (recorder != nullptr) record_copy(*recorder, from, to);
+  if (recorder == nullptr || is_simulated(to)) copy(from, to);
   return to;
 }
 
@@ -274,8 +314,8 @@ Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
 }
 
 at::Scalar read_number(const Tensor& tensor) {
-  ++counts.to_host;
-  ++counts.host_waits;
+  count(counts.to_host);
+  count_wait("item");
   return host_view(tensor).item();
 }
 
@@ -304,36 +344,59 @@ Tensor make_sparse_of_parts(int64_t, int64_t, c10::IntArrayRef sizes, const Tens
 Tensor indices_of(const Tensor& sparse) { return sparse_impl(sparse)->indices(); }
 Tensor values_of(const Tensor& sparse) { return sparse_impl(sparse)->values(); }
 
-// libtorch has no kernel for these two that it could fall back from.
+// Calls compute(arguments) for an operation without a kernel to fall back from, and notes it where
+// a graph is recorded.
+Tensors run_alone(const Tensors& arguments, std::function<Tensors(const Tensors&)> compute) {
+  count(counts.kernels);
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  Tensors results = compute(arguments);
+  if (Recorder* const recorder = Recorder::active()) recorder->add(arguments, results, compute);
+  return results;
+}
+
 Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
                    c10::IntArrayRef stride, c10::IntArrayRef padding, c10::IntArrayRef dilation,
                    bool transposed, c10::IntArrayRef output_padding, int64_t groups) {
-  ++counts.kernels;
   TORCH_CHECK(is_simulated(input) && weight.device() == input.device(),
               "Expected all tensors to be on the same device, but found ", input.device(), " and ",
               weight.device());
-  const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  OptionalTensor host_bias;
-  if (bias && bias->defined()) host_bias = host_view(*bias);
-  return adopt(at::convolution(host_view(input), host_view(weight), host_bias, stride, padding,
-                               dilation, transposed, output_padding, groups),
-               input.device());
+  Tensors arguments = {input, weight};
+  if (bias && bias->defined()) arguments.push_back(*bias);
+  const auto compute = [=, strides = stride.vec(), paddings = padding.vec(),
+                        dilations = dilation.vec(), output_paddings = output_padding.vec()](
+                           const Tensors& tensors) -> Tensors {
+    OptionalTensor host_bias;
+    if (tensors.size() > 2) host_bias = host_view(tensors[2]);
+    return {adopt(at::convolution(host_view(tensors[0]), host_view(tensors[1]), host_bias, strides,
+                                  paddings, dilations, transposed, output_paddings, groups),
+                  tensors[0].device())};
+  };
+  return run_alone(arguments, compute)[0];
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(
     const Tensor& gradient, const Tensor& input, const Tensor& weight, c10::IntArrayRef stride,
     c10::IntArrayRef padding, c10::IntArrayRef dilation, bool transposed,
     c10::IntArrayRef output_padding, int64_t groups, std::array<bool, 3> wanted) {
-  ++counts.kernels;
-  const at::AutoDispatchBelowADInplaceOrView no_autograd;
   const int64_t outputs = transposed ? weight.size(1) * groups : weight.size(0);
-  const auto [of_input, of_weight, of_bias] = at::convolution_backward(
-      host_view(gradient), host_view(input), host_view(weight), c10::IntArrayRef(outputs), stride,
-      padding, dilation, transposed, output_padding, groups, wanted);
-  const auto to_device = [&](const Tensor& host) {
-    return host.defined() ? adopt(host, input.device()) : host;
+  const auto compute = [=, strides = stride.vec(), paddings = padding.vec(),
+                        dilations = dilation.vec(), output_paddings = output_padding.vec()](
+                           const Tensors& tensors) {
+    const auto [of_input, of_weight, of_bias] = at::convolution_backward(
+        host_view(tensors[0]), host_view(tensors[1]), host_view(tensors[2]),
+        c10::IntArrayRef(outputs), strides, paddings, dilations, transposed, output_paddings,
+        groups, wanted);
+    Tensors results;
+    for (const Tensor& host : {of_input, of_weight, of_bias}) {
+      if (host.defined()) results.push_back(adopt(host, tensors[0].device()));
+    }
+    return results;
   };
-  return {to_device(of_input), to_device(of_weight), to_device(of_bias)};
+  const Tensors results = run_alone({gradient, input, weight}, compute);
+  size_t next = 0;
+  const auto result = [&](size_t i) { return wanted[i] ? results[next++] : Tensor(); };
+  const Tensor of_input = result(0), of_weight = result(1), of_bias = result(2);
+  return {of_input, of_weight, of_bias};
 }
 
 // libtorch takes a fused kernel on this kind of device, which its CPU has not: in single
@@ -395,7 +458,8 @@ DeviceCounts DeviceCounts::operator-(const DeviceCounts& earlier) const {
           .to_host = to_host - earlier.to_host,
           .between_devices = between_devices - earlier.between_devices,
           .host_waits = host_waits - earlier.host_waits,
-          .kernels = kernels - earlier.kernels};
+          .kernels = kernels - earlier.kernels,
+          .replays = replays - earlier.replays};
 }
 
 DeviceCounts device_counts() {
@@ -403,7 +467,8 @@ DeviceCounts device_counts() {
           .to_host = counts.to_host,
           .between_devices = counts.between_devices,
           .host_waits = counts.host_waits,
-          .kernels = counts.kernels};
+          .kernels = counts.kernels + num_replays(),
+          .replays = num_replays()};
 }
 
 }  // namespace cohort::testing

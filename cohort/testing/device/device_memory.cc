@@ -6,9 +6,12 @@
 #include <c10/core/TensorImpl.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace cohort::testing {
@@ -29,15 +32,63 @@ void* host_address(const void* device) {
 
 thread_local c10::DeviceIndex the_current_device = 0;
 
-void release_tensor(void* owner) { delete static_cast<at::Tensor*>(owner); }
+// The memory of all devices, by its address on the host, and how many tensors have taken it over.
+struct Blocks {
+  struct Block {
+    size_t bytes = 0;
+    int owners = 0;
+    uint64_t number = 0;  // in the order in which they were made
+  };
+  std::mutex mutex;
+  uint64_t made = 0;            // guarded by mutex
+  std::map<void*, Block> all;  // guarded by mutex
+};
 
-void release_host_memory(void* owner) { delete static_cast<c10::DataPtr*>(owner); }
+// Never destroyed: tensors may outlive what is static.
+Blocks& blocks() {
+  static auto* const instance = new Blocks;
+  return *instance;
+}
+
+void add_block(void* host, size_t bytes) {
+  const std::lock_guard lock(blocks().mutex);
+  Blocks::Block& block = blocks().all[host];
+  block.bytes = std::max(block.bytes, bytes);
+  if (block.owners++ == 0) block.number = ++blocks().made;
+}
+
+void remove_block(void* host) {
+  const std::lock_guard lock(blocks().mutex);
+  const auto place = blocks().all.find(host);
+  if (place != blocks().all.end() && --place->second.owners == 0) blocks().all.erase(place);
+}
+
+void* base_of(const at::Tensor& tensor) {
+#if TORCH_VERSION_MAJOR >= 2
+  return tensor.storage().mutable_data();
+#else
+  return tensor.storage().data();
+#endif
+}
+
+void release_tensor(void* owner) {
+  auto* const tensor = static_cast<at::Tensor*>(owner);
+  remove_block(base_of(*tensor));
+  delete tensor;
+}
+
+void release_host_memory(void* owner) {
+  auto* const memory = static_cast<c10::DataPtr*>(owner);
+  if (memory != nullptr) remove_block(memory->get());
+  delete memory;
+}
 
 c10::DataPtr allocate_on(c10::Device device, size_t bytes) {
   if (bytes == 0) return {nullptr, nullptr, &release_host_memory, device};
   auto host = std::make_unique<c10::DataPtr>(c10::GetCPUAllocator()->allocate(bytes));
   void* const memory = host->get();
   std::memset(memory, 0xff, bytes);  // NaN, whatever the floating-point type
+  add_block(memory, bytes);
   return {device_address(memory), host.release(), &release_host_memory, device};
 }
 
@@ -63,14 +114,6 @@ at::Tensor make_dense(c10::Storage storage, c10::DispatchKey key, const at::Tens
   made.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides(),
                                                     like.storage_offset());
   return made;
-}
-
-void* base_of(const at::Tensor& tensor) {
-#if TORCH_VERSION_MAJOR >= 2
-  return tensor.storage().mutable_data();
-#else
-  return tensor.storage().data();
-#endif
 }
 
 }  // namespace
@@ -101,6 +144,7 @@ bool lies_in(const at::Tensor& view, const at::Tensor& tensor) {
 
 at::Tensor adopt(const at::Tensor& host, c10::Device device) {
   void* const memory = base_of(host);
+  if (memory != nullptr) add_block(memory, host.storage().nbytes());
   c10::DataPtr data = memory == nullptr
                           ? allocate_on(device, 0)
                           : c10::DataPtr(device_address(memory), new at::Tensor(host),
@@ -108,6 +152,46 @@ at::Tensor adopt(const at::Tensor& host, c10::Device device) {
   c10::Storage storage(c10::Storage::use_byte_size_t(), host.storage().nbytes(), std::move(data),
                        &device_allocator(), /*resizable=*/true);
   return make_dense(std::move(storage), kSimulatedKey, host);
+}
+
+at::Tensor tensor_at(c10::Storage memory, caffe2::TypeMeta dtype, at::IntArrayRef sizes,
+                     at::IntArrayRef strides, int64_t offset) {
+  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(memory), c10::DispatchKeySet(kSimulatedKey), dtype);
+  made.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  return made;
+}
+
+at::Tensor alias_of(const at::Tensor& tensor) {
+  return tensor_at(tensor.storage(), tensor.dtype(), tensor.sizes(), tensor.strides(),
+                   tensor.storage_offset());
+}
+
+DeviceSnapshot::DeviceSnapshot() {
+  const std::lock_guard lock(blocks().mutex);
+  last_ = blocks().made;
+  for (const auto& [address, block] : blocks().all) {
+    const auto* const first = static_cast<const char*>(address);
+    contents_.emplace(address, std::vector<char>(first, first + block.bytes));
+  }
+}
+
+bool DeviceSnapshot::has(const at::Tensor& tensor) const {
+  const std::lock_guard lock(blocks().mutex);
+  const auto block = blocks().all.find(host_address(base_of(tensor)));
+  return block != blocks().all.end() && block->second.number <= last_;
+}
+
+void DeviceSnapshot::put_back() const {
+  const std::lock_guard lock(blocks().mutex);
+  for (const auto& [address, block] : blocks().all) {
+    if (block.number <= last_) {
+      const std::vector<char>& before = contents_.at(address);
+      std::memcpy(address, before.data(), std::min(before.size(), block.bytes));
+    } else {
+      std::memset(address, 0xff, block.bytes);
+    }
+  }
 }
 
 }  // namespace cohort::testing

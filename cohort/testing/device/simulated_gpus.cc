@@ -3,9 +3,11 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/recording/device_graphs.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/core/text.h"
 #include "cohort/testing/device/device_memory.h"
+#include "cohort/testing/device/device_recording.h"
 
 namespace cohort::testing {
 namespace {
@@ -49,9 +51,11 @@ SimulatedGpus::SimulatedGpus(int count) {
   }
   internal::reset_devices_for_testing();
   internal::set_gpus_for_testing(internal::Gpus{.type = kSimulated, .count = count});
+  internal::set_device_graphs_for_testing(kSimulated, make_simulated_graph);
 }
 
 SimulatedGpus::~SimulatedGpus() {
+  internal::set_device_graphs_for_testing(kSimulated, nullptr);
   internal::set_gpus_for_testing(std::nullopt);
   internal::reset_devices_for_testing();
 }

@@ -9,7 +9,9 @@
 //
 // Like CUDA they refuse operands of two devices and random generators of the host. A pointer into
 // their memory that host code follows is a segmentation fault. Fresh memory holds NaN. Kernels run
-// when they are called, so that an order that streams would break is not noticed.
+// when they are called, so that an order that streams would break is not noticed. Their graphs
+// (core/recording) refuse what the host would wait for, keep what came from the host as it was, and
+// find out where memory of others was freed before a replay.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,8 @@ struct DeviceCounts {
   int64_t to_host = 0;          // copies to host memory, numbers that were read included
   int64_t between_devices = 0;  // copies from one device to another
   int64_t host_waits = 0;       // the host waited for the device: a blocking copy to it, a number read
-  int64_t kernels = 0;          // operations, copies within a device included
+  int64_t kernels = 0;          // operations, copies within a device included; graphs as one each
+  int64_t replays = 0;          // of graphs
 
   DeviceCounts operator-(const DeviceCounts& earlier) const;
 };
