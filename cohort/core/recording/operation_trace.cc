@@ -99,11 +99,6 @@ void OperationTrace::stop() {
   the_watcher = nullptr;
 }
 
-void OperationTrace::add_obstacle(std::string what) {
-  const std::lock_guard lock(mutex_);
-  if (obstacle_.empty()) obstacle_ = std::move(what);
-}
-
 void OperationTrace::add_constant(const Tensor& host) {
   Fingerprint fingerprint(device_);
   fingerprint.add_tensor(host);
@@ -124,7 +119,8 @@ std::unique_ptr<at::ObserverContext> OperationTrace::on_operation(const at::Reco
 
 void OperationTrace::add(const at::RecordFunction& call) {
   const std::string name = call.name();
-  if (!name.starts_with("aten::")) return;
+  // Of a view the call that makes it is noted; as_strided has the place in the memory beside it.
+  if (!name.starts_with("aten::") || name == "aten::as_strided") return;
   Fingerprint fingerprint(device_);
   fingerprint.add_text(name);
   for (const c10::IValue& input : call.inputs()) fingerprint.add_value(input);

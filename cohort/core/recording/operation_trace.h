@@ -38,7 +38,6 @@ class OperationTrace {
   // The first thing by which host and device waited for each other, or which a graph would repeat
   // with old values. Empty: none.
   const std::string& obstacle() const { return obstacle_; }
-  void add_obstacle(std::string what);
   // A value of the host that a graph would repeat.
   void add_constant(const Tensor& host);
 

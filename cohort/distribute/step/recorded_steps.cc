@@ -262,7 +262,8 @@ void RecordedSteps::rehearse(Recorded& one, RunFrame& frame, ReplicaContext& con
   StepRecording recording(device, *trace);
   one.graph->rehearse([&] { frame.call(context, 0); });
   trace->stop();
-  if (!trace->obstacle().empty()) return refuse(trace->obstacle());
+  if (!recording.refusal().empty()) return refuse(std::string(recording.refusal()));
+  if (!trace->obstacle().empty()) return refuse(std::string(trace->obstacle()));
   const std::string difference =
       one.rehearsed == nullptr ? "" : OperationTrace::difference(*one.rehearsed, *trace);
   if (++one.rehearsals == kMostRehearsals && !difference.empty()) return refuse(difference);

@@ -7,6 +7,8 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <exception>
+#include <map>
+#include <mutex>
 
 namespace cohort::internal {
 namespace {
@@ -20,13 +22,24 @@ void order(const CUDAStream& earlier, const CUDAStream& later) {
   event.block(later.unwrap());
 }
 
+// The stream in which all graphs of a device are recorded: libraries keep a workspace for each.
+CUDAStream stream_of_graphs(c10::Device device) {
+  static std::mutex mutex;
+  static auto* const streams = new std::map<c10::DeviceIndex, CUDAStream>;
+  const std::lock_guard lock(mutex);
+  const auto found = streams->find(device.index());
+  if (found != streams->end()) return found->second;
+  const CUDAStream made = c10::cuda::getStreamFromPool(false, device.index());
+  streams->emplace(device.index(), made);
+  return made;
+}
+
 // Memory that the recorded work takes is of a pool of the graph's own: at a replay nothing else
 // lies there. CUDA records no default stream, so that the work has a stream of its own from the
-// first rehearsal on, for which libraries keep their workspaces.
+// first rehearsal on.
 class CudaGraph final : public DeviceGraph {
  public:
-  explicit CudaGraph(c10::Device device)
-      : device_(device), stream_(c10::cuda::getStreamFromPool(false, device.index())) {}
+  explicit CudaGraph(c10::Device device) : device_(device), stream_(stream_of_graphs(device)) {}
 
   void rehearse(FunctionRef<void()> work) override {
     const CUDAStream outer = c10::cuda::getCurrentCUDAStream(device_.index());
