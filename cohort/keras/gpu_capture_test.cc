@@ -30,12 +30,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
-Tensor on_gpu(const Tensor& host) { return host.to(internal::torch_device("GPU:0")); }
+Tensor put_on_gpu(const Tensor& host) { return host.to(internal::torch_device("GPU:0")); }
 
 Structure batch_of(int64_t seed, int64_t rows = 8) {
   at::manual_seed(static_cast<uint64_t>(seed));
   const Tensor x = at::randn({rows, 6}), y = at::randint(3, {rows}, at::kLong);
-  return tuple(on_gpu(x), on_gpu(y));
+  return tuple(put_on_gpu(x), put_on_gpu(y));
 }
 
 // A model with all that changes from step to step, and a step of a custom loop.
@@ -44,7 +44,8 @@ struct Trainer {
 
   Tensor operator()(const Tensor& x, const Tensor& y) const {
     GradientTape tape;
-    const Tensor scores = model(x, {.training = true});
+    const Tensor noise = random::normal(x.sizes(), {.stddev = 0.1});
+    const Tensor scores = model(x + noise, {.training = true});
     const Tensor loss = loss_of(y, scores).mean();
     optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables()),
                                   model.trainable_variables()));
@@ -61,7 +62,7 @@ struct Trainer {
 
   const Optimizer optimizer;
   const Sequential model{{layers::Dense(8, {.activation = "tanh"}), layers::BatchNormalization(),
-                          layers::Dropout(0.3), layers::GaussianNoise(0.1), layers::Dense(3)}};
+                          layers::Dropout(0.3), layers::Dense(3)}};
   const losses::SparseCategoricalCrossentropy loss_of{
       {.from_logits = true, .reduction = losses::Reduction::NONE}};
   const metrics::Mean mean;
@@ -115,16 +116,16 @@ Loop train(const Optimizer& optimizer, bool capture, int steps = 9, const Betwee
   return loop;
 }
 
-struct OptimizerCase {
+struct RecordedOptimizer {
   const char* name;
   std::function<Optimizer()> make;
 
-  friend std::ostream& operator<<(std::ostream& out, const OptimizerCase& one) {
+  friend std::ostream& operator<<(std::ostream& out, const RecordedOptimizer& one) {
     return out << one.name;
   }
 };
 
-class GpuCaptureOptimizersTest : public ::testing::TestWithParam<OptimizerCase> {
+class GpuCaptureOptimizersTest : public ::testing::TestWithParam<RecordedOptimizer> {
  protected:
   const testing::SimulatedGpus gpus_{1};
 };
@@ -140,37 +141,37 @@ TEST_P(GpuCaptureOptimizersTest, ARecordedStepHasTheBitsOfOneThatRunsAsItIs) {
 INSTANTIATE_TEST_SUITE_P(
     All, GpuCaptureOptimizersTest,
     ::testing::Values(
-        OptimizerCase{"SGD", [] { return optimizers::SGD({.learning_rate = 0.1}); }},
-        OptimizerCase{"Nesterov",
+        RecordedOptimizer{"SGD", [] { return optimizers::SGD({.learning_rate = 0.1}); }},
+        RecordedOptimizer{"Nesterov",
                       [] {
                         return optimizers::SGD(
                             {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
                       }},
-        OptimizerCase{"Adam", [] { return optimizers::Adam({.learning_rate = 0.01}); }},
-        OptimizerCase{"ScheduledAdam",
+        RecordedOptimizer{"Adam", [] { return optimizers::Adam({.learning_rate = 0.01}); }},
+        RecordedOptimizer{"ScheduledAdam",
                       [] {
                         return optimizers::Adam(
-                            {.learning_rate = optimizers::ExponentialDecay(
+                            {.learning_rate = optim::ExponentialDecay(
                                  {.initial_learning_rate = 0.1, .decay_steps = 2,
                                   .decay_rate = 0.5})});
                       }},
-        OptimizerCase{"RMSprop", [] { return optimizers::RMSprop({.learning_rate = 0.01}); }},
-        OptimizerCase{"CenteredRMSprop",
+        RecordedOptimizer{"RMSprop", [] { return optimizers::RMSprop({.learning_rate = 0.01}); }},
+        RecordedOptimizer{"CenteredRMSprop",
                       [] {
                         return optimizers::RMSprop(
                             {.learning_rate = 0.01, .momentum = 0.5, .centered = true});
                       }},
-        OptimizerCase{"Adagrad", [] { return optimizers::Adagrad({.learning_rate = 0.01}); }},
-        OptimizerCase{"Adadelta", [] { return optimizers::Adadelta({.learning_rate = 0.1}); }},
-        OptimizerCase{"Adamax", [] { return optimizers::Adamax({.learning_rate = 0.01}); }},
-        OptimizerCase{"Nadam", [] { return optimizers::Nadam({.learning_rate = 0.01}); }},
-        OptimizerCase{"Ftrl", [] { return optimizers::Ftrl({.learning_rate = 0.01}); }},
-        OptimizerCase{"Lion", [] { return optimizers::Lion({.learning_rate = 0.01}); }},
-        OptimizerCase{"AveragesDecayAndClipvalue",
+        RecordedOptimizer{"Adagrad", [] { return optimizers::Adagrad({.learning_rate = 0.01}); }},
+        RecordedOptimizer{"Adadelta", [] { return optimizers::Adadelta({.learning_rate = 0.1}); }},
+        RecordedOptimizer{"Adamax", [] { return optimizers::Adamax({.learning_rate = 0.01}); }},
+        RecordedOptimizer{"Nadam", [] { return optimizers::Nadam({.learning_rate = 0.01}); }},
+        RecordedOptimizer{"Ftrl", [] { return optimizers::Ftrl({.learning_rate = 0.01}); }},
+        RecordedOptimizer{"Lion", [] { return optimizers::Lion({.learning_rate = 0.01}); }},
+        RecordedOptimizer{"AveragesDecayAndClipvalue",
                       [] {
                         return optimizers::Adam({.learning_rate = 0.01,
-                                                 .weight_decay = 0.01,
                                                  .clipvalue = 0.02,
+                                                 .weight_decay = 0.01,
                                                  .use_ema = true,
                                                  .ema_momentum = 0.9});
                       }}),
@@ -232,7 +233,7 @@ TEST_F(GpuCaptureTest, LabelsOutOfRangeAreFoundAStepLater) {
   const StepGraphs graphs;
   const auto step = [&](const Tensor& labels) { return loss(labels, ones({2, 3})); };
   const auto losses_of = [&](const Tensor& labels) {
-    return strategy.run({.capture = graphs}, step, on_gpu(labels)).value(0).cpu();
+    return strategy.run({.capture = graphs}, step, put_on_gpu(labels)).value(0).cpu();
   };
   for (int i = 0; i < 5; ++i) losses_of(at::tensor({0, 2}, at::kLong));
   ASSERT_EQ(graphs.size(), 1) << graphs.why_not();
