@@ -87,7 +87,8 @@ DeviceCounts counts_of_a_step_of_fit() {
                           layers::Dense(10)});
   model.compile({.optimizer = optimizers::Adam(),
                  .loss = losses::SparseCategoricalCrossentropy({.from_logits = true}),
-                 .metrics = {"accuracy"}});
+                 .metrics = {"accuracy"},
+                 .run_eagerly = true});
   const Tensor images = at::randn({160, 6, 6, 1}), labels = at::randint(10, {160}, at::kLong);
   const auto counts_of = [&](int64_t epochs) {
     const DeviceCounts before = device_counts();
@@ -105,7 +106,7 @@ DeviceCounts counts_of_a_step_of_fit() {
           .kernels = more.kernels / kSteps};
 }
 
-TEST(GpuSteps, AStepOfFitWaitsForNothing) {
+TEST(GpuSteps, AStepOfFitThatRunsAsItIsWaitsForNothing) {
   const DeviceCounts step = counts_of_a_step_of_fit();
   EXPECT_EQ(step.host_waits, 0);
   EXPECT_EQ(step.to_device, 2);  // images, labels

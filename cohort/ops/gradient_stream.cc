@@ -1,5 +1,6 @@
 #include "cohort/ops/gradient_stream.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -37,7 +38,24 @@ struct GradientStream::Watched {
   uintptr_t hook;
 };
 
-GradientStream::GradientStream(std::vector<Tensor> leaves) : leaves_(std::move(leaves)) {
+namespace {
+
+// The current stream of the leaves' device; of the host's leaves always the same.
+c10::Stream stream_of(const std::vector<Tensor>& leaves) {
+  const c10::Device host(c10::kCPU);
+  if (leaves.empty() || leaves[0].is_cpu()) return c10::Stream(c10::Stream::DEFAULT, host);
+  const c10::Device device = leaves[0].device();
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+}  // namespace
+
+GradientStream::GradientStream(std::vector<Tensor> leaves)
+    : leaves_(std::move(leaves)), made_in_(stream_of(leaves_)) {
+  watch();
+}
+
+void GradientStream::watch() {
   for (size_t i = 0; i < leaves_.size(); ++i) {
     if (!leaves_[i].requires_grad()) continue;
     NodePtr<Node> node = torch::autograd::impl::grad_accumulator(leaves_[i]);
@@ -46,12 +64,22 @@ GradientStream::GradientStream(std::vector<Tensor> leaves) : leaves_(std::move(l
   }
 }
 
-GradientStream::~GradientStream() {
+GradientStream::~GradientStream() { stop_watching(); }
+
+void GradientStream::stop_watching() {
   for (const Watched& watched : watched_) watched.node->del_post_hook(watched.hook);
+  watched_.clear();
 }
 
 void GradientStream::run(const Tensor& target, FunctionRef<void(size_t, Tensor)> ready) {
   if (!target.requires_grad() || watched_.empty()) return;
+  // A node adds up in the stream in which it was made. In a step that is recorded, in a stream of
+  // its own, another one must not take part.
+  if (const c10::Stream current = stream_of(leaves_); current != made_in_) {
+    stop_watching();
+    watch();
+    made_in_ = current;
+  }
   Scratch<Tensor, struct StreamInputs> inputs;
   for (const Tensor& leaf : leaves_) {
     if (!leaf.requires_grad()) continue;

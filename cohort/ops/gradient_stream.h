@@ -1,6 +1,8 @@
 // Gradients handed over one by one, each as soon as the backward pass has it.
 #pragma once
 
+#include <c10/core/Stream.h>
+
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -32,10 +34,13 @@ class GradientStream {
   class Hook;
   struct Watched;  // a leaf's node in the graph, and the hook there
 
+  void watch();
+  void stop_watching();
   void complete(size_t i);
 
   std::vector<Tensor> leaves_;
   std::vector<Watched> watched_;
+  c10::Stream made_in_;  // the device's stream that was current when the nodes were made
   const FunctionRef<void(size_t, Tensor)>* ready_ = nullptr;
 };
 

@@ -17,6 +17,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
+#include "cohort/core/recording/step_recording.h"
 #include "cohort/core/structure/device.h"
 
 namespace cohort {
@@ -46,6 +47,10 @@ at::TensorOptions options_of(DType dtype) {
 
 // A tensor of the host where new tensors belong.
 Tensor placed(const Tensor& made) {
+  internal::StepRecording* const recording = internal::StepRecording::current();
+  if (recording != nullptr && !internal::device_of_new_tensors().is_cpu()) {
+    return recording->constant(made);
+  }
   return made.to(internal::device_of_new_tensors(), /*non_blocking=*/true);
 }
 

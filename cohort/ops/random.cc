@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/recording/step_recording.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/ops/generator_streams.h"
 #include "cohort/ops/philox.h"
@@ -20,6 +21,7 @@ namespace cohort::random {
 namespace {
 
 using internal::Philox;
+using internal::StepRecording;
 using internal::str;
 
 void check_shape(const char* what, at::IntArrayRef shape) {
@@ -62,12 +64,25 @@ UniformOptions full_range(DType dtype) {
 }
 
 template <class Options>
-Tensor drawn(internal::GeneratorStreams& streams,
+Tensor drawn(const std::shared_ptr<internal::GeneratorStreams>& streams,
              void (*fill)(Philox&, const Tensor&, const Options&), at::IntArrayRef shape,
              const Options& options) {
+  StepRecording* const recording = StepRecording::current();
+  if (recording != nullptr && !internal::device_of_new_tensors().is_cpu()) {
+    return recording->host_values(shape, options.dtype, [streams, fill, options](const Tensor& host) {
+      streams->draw([&](Philox& random) { fill(random, host, options); });
+    });
+  }
   Tensor result = new_tensor(shape, options.dtype);
-  streams.draw([&](Philox& random) { fill(random, result, options); });
+  streams->draw([&](Philox& random) { fill(random, result, options); });
   return result.to(internal::device_of_new_tensors(), /*non_blocking=*/true);
+}
+
+// Numbers that stay on the host may decide what a step does.
+void not_in_recorded_step() {
+  if (StepRecording* const recording = StepRecording::current()) {
+    recording->refuse("the host uses the numbers of a random generator (next_u64, make_seeds, skip)");
+  }
 }
 
 uint64_t operating_system_seed() {
@@ -118,32 +133,34 @@ Tensor RandomGenerator::uniform(at::IntArrayRef shape, UniformOptions options) c
         str("random::uniform needs minval below maxval, both finite, but got [", options.minval,
             ", ", options.maxval, ")"));
   }
-  return drawn(*streams_, internal::fill_uniform, shape, options);
+  return drawn(streams_.pointer(), internal::fill_uniform, shape, options);
 }
 
 Tensor RandomGenerator::normal(at::IntArrayRef shape, NormalOptions options) const {
   check_normal("normal", shape, options);
-  return drawn(*streams_, internal::fill_normal, shape, options);
+  return drawn(streams_.pointer(), internal::fill_normal, shape, options);
 }
 
 Tensor RandomGenerator::truncated_normal(at::IntArrayRef shape, NormalOptions options) const {
   check_normal("truncated_normal", shape, options);
-  return drawn(*streams_, internal::fill_truncated_normal, shape, options);
+  return drawn(streams_.pointer(), internal::fill_truncated_normal, shape, options);
 }
 
 Tensor RandomGenerator::uniform_full_int(at::IntArrayRef shape, DType dtype) const {
   check_shape("uniform_full_int", shape);
   if (!internal::is_random_integer(dtype)) refuse_dtype("uniform_full_int", dtype, "integer");
-  return drawn(*streams_, internal::fill_uniform, shape, full_range(dtype));
+  return drawn(streams_.pointer(), internal::fill_uniform, shape, full_range(dtype));
 }
 
 uint64_t RandomGenerator::next_u64() const {
+  not_in_recorded_step();
   uint64_t number = 0;
   streams_->draw([&](Philox& random) { number = random.next_u64(); });
   return number;
 }
 
 void RandomGenerator::skip(uint64_t count) const {
+  not_in_recorded_step();
   streams_->draw([&](Philox& random) { random.seek(random.position() + count); });
 }
 
@@ -161,6 +178,7 @@ Tensor RandomGenerator::make_seeds(int64_t count) const {
     throw InvalidArgumentError(
         str("a RandomGenerator was asked for ", count, " seeds; ask for 0 or more"));
   }
+  not_in_recorded_step();
   Tensor seeds = at::zeros({2, count}, int64);
   const Tensor drawn_row = seeds.select(0, 0);
   streams_->draw(

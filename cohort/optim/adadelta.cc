@@ -29,7 +29,7 @@ class Adadelta final : public internal::FormulaRule<Adadelta> {
 
   template <class T, class Elements>
   void apply(const StepScalars& scalars, const Elements& slice) const {
-    const T lr = internal::step_size<T>(scalars);
+    const auto lr = internal::step_size<T>(scalars, slice);
     const T rho = static_cast<T>(options_.rho);
     const T gain = static_cast<T>(1 - options_.rho);
     const T epsilon = static_cast<T>(options_.epsilon);

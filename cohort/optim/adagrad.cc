@@ -28,7 +28,7 @@ class Adagrad final : public internal::FormulaRule<Adagrad> {
 
   template <class T, class Elements>
   void apply(const StepScalars& scalars, const Elements& slice) const {
-    const T lr = internal::step_size<T>(scalars);
+    const auto lr = internal::step_size<T>(scalars, slice);
     const T epsilon = static_cast<T>(options_.epsilon);
     internal::for_each_element<1, T>(slice, [=](auto& param, auto& accumulator, auto g) {
       accumulator += g * g;

@@ -44,7 +44,7 @@ class Adam final : public internal::FormulaRule<Adam> {
 
   template <class T, class Elements>
   void apply(const StepScalars& scalars, const Elements& slice) const {
-    const T alpha = internal::step_size<T>(scalars);
+    const auto alpha = internal::step_size<T>(scalars, slice);
     const T gain_1 = static_cast<T>(1 - options_.beta_1);
     const T gain_2 = static_cast<T>(1 - options_.beta_2);
     const T epsilon = static_cast<T>(options_.epsilon);

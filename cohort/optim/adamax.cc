@@ -30,8 +30,8 @@ class Adamax final : public internal::FormulaRule<Adamax> {
 
   template <class T, class Elements>
   void apply(const StepScalars& scalars, const Elements& slice) const {
-    const T lr = internal::step_size<T>(scalars);
-    const T correction = internal::more<T>(scalars, 0);
+    const auto lr = internal::step_size<T>(scalars, slice);
+    const auto correction = internal::more<T>(scalars, slice, 0);
     const T gain = static_cast<T>(1 - options_.beta_1);
     const T beta_2 = static_cast<T>(options_.beta_2);
     const T epsilon = static_cast<T>(options_.epsilon);

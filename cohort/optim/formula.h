@@ -64,6 +64,11 @@ void for_each_element(const optim::TensorSlice& slice, const Formula& formula) {
   }
 }
 
+template <class T>
+constexpr DType dtype_of() {
+  return sizeof(T) == sizeof(float) ? float32 : float64;
+}
+
 // What formulas write instead of the functions of <cmath> and of conditions, which lists of tensors
 // have as well (tensor_lists.h).
 template <std::floating_point T>
@@ -109,6 +114,7 @@ class FormulaRule : public optim::UpdateRule {
                       const optim::TensorSlice& slice) const final {
     update_any(scalars, slice);
   }
+  bool takes_device_numbers() const final { return true; }
 
  private:
   template <class Slice>
@@ -119,23 +125,26 @@ class FormulaRule : public optim::UpdateRule {
   }
 };
 
+// Number `i` of a step (number_of_step), for a slice of the host and for one of a device.
 template <class T>
-T step_size(const optim::StepScalars& scalars) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return scalars.step_size_float32;
-  } else {
-    return scalars.step_size_float64;
-  }
+T step_number(const optim::StepScalars& scalars, const optim::Slice&, size_t i) {
+  return static_cast<T>(optim::number_of_step(scalars, dtype_of<T>(), i));
+}
+template <class T>
+TensorNumber step_number(const optim::StepScalars& scalars, const optim::TensorSlice& slice,
+                         size_t i) {
+  if (slice.numbers.defined()) return {0, slice.numbers.select(0, static_cast<int64_t>(i))};
+  return {static_cast<T>(optim::number_of_step(scalars, dtype_of<T>(), i))};
 }
 
+template <class T, class Elements>
+auto step_size(const optim::StepScalars& scalars, const Elements& slice) {
+  return step_number<T>(scalars, slice, 0);
+}
 // The scalar number `i` beside the step size.
-template <class T>
-T more(const optim::StepScalars& scalars, size_t i) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return scalars.more_float32[i];
-  } else {
-    return scalars.more_float64[i];
-  }
+template <class T, class Elements>
+auto more(const optim::StepScalars& scalars, const Elements& slice, size_t i) {
+  return step_number<T>(scalars, slice, i + 1);
 }
 
 // base^exponent by squaring: the same bits on every machine, which libm's pow does not promise, and

@@ -29,7 +29,10 @@ class Ftrl final : public internal::FormulaRule<Ftrl> {
     if (learning_rate == 0) {
       throw InvalidArgumentError("Ftrl divides by the learning rate, so that it must not be 0");
     }
-    return internal::plain_step(learning_rate, iteration);
+    StepScalars scalars = internal::plain_step(learning_rate, iteration);
+    scalars.more_float32[0] = twice_l2<float>(scalars.step_size_float32);
+    scalars.more_float64[0] = twice_l2<double>(scalars.step_size_float64);
+    return scalars;
   }
 
   template <class T, class Elements>
@@ -46,20 +49,26 @@ class Ftrl final : public internal::FormulaRule<Ftrl> {
  private:
   template <class T, class Elements, class Power>
   void apply_with(const StepScalars& scalars, const Elements& slice, const Power& power) const {
-    const T lr = internal::step_size<T>(scalars);
+    const auto lr = internal::step_size<T>(scalars, slice);
     const T l1 = static_cast<T>(options_.l1_regularization_strength);
     const T twice_shrinkage = static_cast<T>(2 * options_.l2_shrinkage_regularization_strength);
-    const T beta = static_cast<T>(options_.beta);
-    const T l2 = static_cast<T>(options_.l2_regularization_strength) + beta / (T(2) * lr);
+    const auto twice_l2 = internal::more<T>(scalars, slice, 0);
     internal::for_each_element<2, T>(slice, [=](auto& param, auto& accumulator, auto& linear, auto g) {
       const auto shrunk = g + twice_shrinkage * param;
       const auto grown = accumulator + g * g;
       const auto grown_power = power(grown);
       linear += shrunk - (grown_power - power(accumulator)) / lr * param;
-      const auto quadratic = grown_power / lr + T(2) * l2;
+      const auto quadratic = grown_power / lr + twice_l2;
       param = (internal::clipped(linear, l1) - linear) / quadratic;
       accumulator = grown;
     });
+  }
+
+  // In the arithmetic of T, as Keras computes it.
+  template <class T>
+  T twice_l2(T lr) const {
+    const T beta = static_cast<T>(options_.beta);
+    return T(2) * (static_cast<T>(options_.l2_regularization_strength) + beta / (T(2) * lr));
   }
 
   const FtrlOptions options_;

@@ -24,7 +24,7 @@ class Lion final : public internal::FormulaRule<Lion> {
 
   template <class T, class Elements>
   void apply(const StepScalars& scalars, const Elements& slice) const {
-    const T lr = internal::step_size<T>(scalars);
+    const auto lr = internal::step_size<T>(scalars, slice);
     const T beta_1 = static_cast<T>(options_.beta_1);
     const T beta_2 = static_cast<T>(options_.beta_2);
     internal::for_each_element<1, T>(slice, [=](auto& param, auto& m, auto g) {

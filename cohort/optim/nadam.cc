@@ -36,10 +36,10 @@ class Nadam final : public internal::FormulaRule<Nadam> {
 
   template <class T, class Elements>
   void apply(const StepScalars& scalars, const Elements& slice) const {
-    const T lr = internal::step_size<T>(scalars);
-    const T of_m = internal::more<T>(scalars, 0);
-    const T of_g = internal::more<T>(scalars, 1);
-    const T correction = internal::more<T>(scalars, 2);
+    const auto lr = internal::step_size<T>(scalars, slice);
+    const auto of_m = internal::more<T>(scalars, slice, 0);
+    const auto of_g = internal::more<T>(scalars, slice, 1);
+    const auto correction = internal::more<T>(scalars, slice, 2);
     const T gain_1 = static_cast<T>(1 - options_.beta_1);
     const T gain_2 = static_cast<T>(1 - options_.beta_2);
     const T epsilon = static_cast<T>(options_.epsilon);

@@ -1,6 +1,7 @@
 #include "cohort/optim/rmsprop.h"
 
 #include <cmath>
+#include <type_traits>
 
 #include "cohort/optim/formula.h"
 
@@ -8,9 +9,9 @@ namespace cohort::optim {
 namespace {
 
 // The coefficients in the dtype of the variable, and the parts that the forms have in common.
-template <class T>
+template <class T, class Number>
 struct Formula {
-  T lr;
+  Number lr;
   T rho;
   T gain;  // 1 - rho
   T momentum;
@@ -52,23 +53,25 @@ class Rmsprop final : public internal::FormulaRule<Rmsprop> {
 
   template <class T, class Elements>
   void apply(const StepScalars& scalars, const Elements& slice) const {
-    const Formula<T> formula = {.lr = internal::step_size<T>(scalars),
-                                .rho = static_cast<T>(options_.rho),
-                                .gain = static_cast<T>(1 - options_.rho),
-                                .momentum = static_cast<T>(options_.momentum),
-                                .epsilon = static_cast<T>(options_.epsilon)};
+    const auto lr = internal::step_size<T>(scalars, slice);
+    const Formula<T, std::remove_const_t<decltype(lr)>> formula = {
+        .lr = lr,
+        .rho = static_cast<T>(options_.rho),
+        .gain = static_cast<T>(1 - options_.rho),
+        .momentum = static_cast<T>(options_.momentum),
+        .epsilon = static_cast<T>(options_.epsilon)};
     if (options_.centered) {
-      update_centered(formula, slice);
+      update_centered<T>(formula, slice);
     } else {
-      update_plain(formula, slice);
+      update_plain<T>(formula, slice);
     }
   }
 
  private:
   bool has_momentum() const { return options_.momentum > 0; }
 
-  template <class T, class Elements>
-  void update_plain(const Formula<T> f, const Elements& slice) const {
+  template <class T, class Number, class Elements>
+  void update_plain(const Formula<T, Number>& f, const Elements& slice) const {
     if (!has_momentum()) {
       internal::for_each_element<1, T>(slice, [=](auto& param, auto& square, auto g) {
         f.decay(square, g * g);
@@ -82,8 +85,8 @@ class Rmsprop final : public internal::FormulaRule<Rmsprop> {
     }
   }
 
-  template <class T, class Elements>
-  void update_centered(const Formula<T> f, const Elements& slice) const {
+  template <class T, class Number, class Elements>
+  void update_centered(const Formula<T, Number>& f, const Elements& slice) const {
     if (!has_momentum()) {
       internal::for_each_element<2, T>(slice, [=](auto& param, auto& square, auto& mean, auto g) {
         f.decay(square, g * g);

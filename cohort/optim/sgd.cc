@@ -27,7 +27,7 @@ class Sgd final : public internal::FormulaRule<Sgd> {
 
   template <class T, class Elements>
   void apply(const StepScalars& scalars, const Elements& slice) const {
-    const T lr = internal::step_size<T>(scalars);
+    const auto lr = internal::step_size<T>(scalars, slice);
     const T momentum = static_cast<T>(options_.momentum);
     if (!has_momentum()) {
       internal::for_each_element<0, T>(slice, [=](auto& param, auto g) { param -= g * lr; });

@@ -13,6 +13,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/sign.h>
 #include <ATen/ops/where.h>
+#include <torch/version.h>
 
 #include <cstddef>
 
@@ -91,6 +92,41 @@ TensorList operator/(TensorList&& a, double b) {
   for (const Tensor& value : a.tensors) value.div_(on_device(b, value));
   return std::move(a);
 }
+
+TensorList operator*(const TensorList& a, const TensorNumber& b) {
+  if (!b.on_device.defined()) return a * b.value;
+#if TORCH_VERSION_MAJOR >= 2
+  return {at::_foreach_mul(a.tensors, b.on_device)};
+#else
+  return one_by_one(a, [&](const Tensor& value) { return value * b.on_device; });
+#endif
+}
+TensorList operator*(TensorList&& a, const TensorNumber& b) {
+  if (!b.on_device.defined()) return std::move(a) * b.value;
+#if TORCH_VERSION_MAJOR >= 2
+  at::_foreach_mul_(a.tensors, b.on_device);
+#else
+  for (const Tensor& value : a.tensors) value.mul_(b.on_device);
+#endif
+  return std::move(a);
+}
+TensorList operator*(const TensorNumber& a, const TensorList& b) { return b * a; }
+TensorList operator*(const TensorNumber& a, TensorList&& b) { return std::move(b) * a; }
+TensorList operator/(const TensorList& a, const TensorNumber& b) {
+  if (!b.on_device.defined()) return a / b.value;
+  return one_by_one(a, [&](const Tensor& value) { return value / b.on_device; });
+}
+TensorList operator/(TensorList&& a, const TensorNumber& b) {
+  if (!b.on_device.defined()) return std::move(a) / b.value;
+  for (const Tensor& value : a.tensors) value.div_(b.on_device);
+  return std::move(a);
+}
+TensorList operator+(TensorList&& a, const TensorNumber& b) {
+  if (!b.on_device.defined()) return std::move(a) + b.value;
+  for (const Tensor& value : a.tensors) value.add_(b.on_device);
+  return std::move(a);
+}
+
 TensorList operator-(const TensorList& a) { return {at::_foreach_neg(a.tensors)}; }
 TensorList operator-(TensorList&& a) {
   at::_foreach_neg_(a.tensors);

@@ -14,6 +14,13 @@ struct TensorList {
   std::vector<Tensor> tensors;
 };
 
+// A number of a formula that may change from step to step: the host's, or where `on_device` is
+// defined the one there, of shape [] and the dtype of the tensors that it meets.
+struct TensorNumber {
+  double value = 0;
+  Tensor on_device = {};
+};
+
 // Tensors that a formula writes to.
 class StoredTensors : public TensorList {
  public:
@@ -43,6 +50,13 @@ TensorList operator*(double a, const TensorList& b);
 TensorList operator*(double a, TensorList&& b);
 TensorList operator/(const TensorList& a, double b);
 TensorList operator/(TensorList&& a, double b);
+TensorList operator*(const TensorList& a, const TensorNumber& b);
+TensorList operator*(TensorList&& a, const TensorNumber& b);
+TensorList operator*(const TensorNumber& a, const TensorList& b);
+TensorList operator*(const TensorNumber& a, TensorList&& b);
+TensorList operator/(const TensorList& a, const TensorNumber& b);
+TensorList operator/(TensorList&& a, const TensorNumber& b);
+TensorList operator+(TensorList&& a, const TensorNumber& b);
 TensorList operator-(const TensorList& a);
 TensorList operator-(TensorList&& a);
 

@@ -65,15 +65,29 @@ class Transformed final : public UpdateRule {
     if (options_.clipvalue > 0) {
       own.gradients = internal::clipped({slice.gradients}, options_.clipvalue).tensors;
     }
-    if (options_.weight_decay) param -= param * *options_.weight_decay * scalars.learning_rate;
+    if (options_.weight_decay) {
+      param -= param * *options_.weight_decay * learning_rate_of(scalars, slice);
+    }
     rule_->update_tensors(scalars, own);
     if (!has_average()) return;
     internal::StoredTensors averages(slice.slots[num_own_]);
     averages = averages * *options_.ema_momentum + param * (1 - *options_.ema_momentum);
     if (scalars.last_of_period) param = averages;
   }
+  // Every so many updates there is one operation more.
+  bool takes_device_numbers() const override {
+    return rule_->takes_device_numbers() && options_.ema_overwrite_frequency == 0;
+  }
 
  private:
+  static internal::TensorNumber learning_rate_of(const StepScalars& scalars,
+                                                 const TensorSlice& slice) {
+    constexpr size_t kLearningRate = kStepNumbers - 1;
+    return slice.dtype == float32
+               ? internal::step_number<float>(scalars, slice, kLearningRate)
+               : internal::step_number<double>(scalars, slice, kLearningRate);
+  }
+
   bool has_average() const { return options_.ema_momentum.has_value(); }
 
   template <class T>

@@ -7,6 +7,14 @@
 #include "cohort/optim/checks.h"
 
 namespace cohort::optim {
+
+double number_of_step(const StepScalars& scalars, DType dtype, size_t i) {
+  const bool is_float = dtype == float32;
+  if (i == 0) return is_float ? double{scalars.step_size_float32} : scalars.step_size_float64;
+  if (i == kStepNumbers - 1) return scalars.learning_rate;
+  return is_float ? double{scalars.more_float32[i - 1]} : scalars.more_float64[i - 1];
+}
+
 namespace {
 
 using internal::str;

@@ -76,6 +76,11 @@ struct StepScalars {
   bool last_of_period = false;
 };
 
+// How many numbers StepScalars has in each dtype, last_of_period left out, and number `i` of them:
+// the step size, those beside it, the learning rate.
+inline constexpr size_t kStepNumbers = 5;
+COHORT_API double number_of_step(const StepScalars& scalars, DType dtype, size_t i);
+
 // `size` elements from the same place of a variable, of each of its slots and of its gradient, all
 // dense and of one dtype (float32 or float64). No two of the arrays may overlap.
 struct Slice {
@@ -93,6 +98,10 @@ struct TensorSlice {
   std::vector<std::vector<Tensor>> slots;  // [slot][variable], in the order of UpdateRule::slots()
   std::vector<Tensor> gradients;
   DType dtype = float32;
+  // The numbers of StepScalars on the device, in place of those of the host, which a step that is
+  // recorded would repeat: see number_of_step(). Shape: [kStepNumbers], of `dtype`. Undefined: the
+  // host's. Only for rules that take them (takes_device_numbers).
+  Tensor numbers = {};
 };
 
 // Rows of a variable with a gradient for some of them.
@@ -137,6 +146,8 @@ class COHORT_API UpdateRule {
   // device's kernels round correctly. By default the variables are copied to the host, updated
   // there, and copied back.
   virtual void update_tensors(const StepScalars& scalars, const TensorSlice& slice) const;
+  // Whether update_tensors uses nothing of StepScalars where a slice has numbers on the device.
+  virtual bool takes_device_numbers() const { return false; }
 
   // Whether a zero gradient leaves an element and its slots as they are. If so, update_rows touches
   // only the given rows; else it touches all, as Keras does with tf.IndexedSlices (moments decay).

@@ -103,7 +103,8 @@ SECTIONS = [
         "data/records/tfrecord_writer.h", "data/records/example_builder.h",
         "data/files/parse_example.h data/files/example_features.h"]),
     ("Strategies", "distribute", [
-        "distribute/strategies/strategy.h", "distribute/core/run_options.h", "distribute/values/reduce_axis.h",
+        "distribute/strategies/strategy.h", "distribute/core/run_options.h",
+        "distribute/core/step_graphs.h", "distribute/values/reduce_axis.h",
         "distribute/strategies/replica_context.h", "distribute/input/distributed_dataset.h",
         "distribute/strategies/get_distributed_dataset.h", "distribute/input/distributed_iterator.h",
         "distribute/strategies/mirrored_strategy.h", "distribute/strategies/one_device_strategy.h",

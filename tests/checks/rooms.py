@@ -10,7 +10,8 @@ import tree
 # The rooms of a folder, lowest first; "." is what lies flat in the folder. Rooms in one string are of one rank, and
 # include each other not at all.
 ROOMS = {
-    "core": [".", "bytes program", "host", "observe", "threads", "files", "profiler", "cpu", "structure"],
+    "core": [".", "bytes program", "host", "observe", "threads", "files", "profiler", "cpu", "structure",
+             "recording"],
     "ops": ["kernels lookup", ".", "plan"],
     "data": ["iteration records", "graph", ". storage", "files functions", "nodes", "sharding"],
     "cluster": ["launch rpc security", "grpc membership same_host", ".", "resolvers"],

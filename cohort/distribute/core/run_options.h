@@ -2,6 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
+
+#include "cohort/distribute/core/step_graphs.h"
 
 namespace cohort::distribute {
 
@@ -14,6 +17,9 @@ struct RunOptions {
   // replica does not return in time, `run` throws, and the strategy refuses further steps until it
   // has returned; until then the step function and everything it refers to must stay alive.
   std::chrono::milliseconds timeout{0};
+  // The graphs into which the step is recorded, and from which it is replayed: see StepGraphs. The
+  // tensors of a result are copies then. Missing: the step runs as it is.
+  std::optional<StepGraphs> capture = std::nullopt;
 };
 
 }  // namespace cohort::distribute

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "cohort/core/profiler/phase.h"
+#include "cohort/core/recording/step_recording.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/gradients/device_sum.h"
 #include "cohort/distribute/variables/local_variable.h"
 
@@ -38,9 +40,10 @@ void update_rows_of(const UpdateTarget& target, size_t component, const Tensor& 
 
 }  // namespace
 
-void DevicePass::update(size_t replica, const optim::UpdateRule& rule,
+void DevicePass::update(size_t replica, const UpdateStep& step,
                         const optim::StepScalars& scalars) const {
   const at::NoGradGuard no_grad;
+  const optim::UpdateRule& rule = step.rule;
   std::vector<optim::TensorSlice> slices;  // one a dtype
   for (size_t i = 0; i < targets_.size(); ++i) {
     const LocalVariable& variable = local(targets_[i].variable);
@@ -48,6 +51,11 @@ void DevicePass::update(size_t replica, const optim::UpdateRule& rule,
     if (on_host(variable) || std::find(own.begin(), own.end(), replica) == own.end()) continue;
     const Tensor& param = variable.component(replica);
     if (const Tensor rows = sparse_sum(i, param.device(), rule); rows.defined()) {
+      if (StepRecording* const recording = StepRecording::current()) {
+        recording->refuse(str("the rows of variable '", variable.name(),
+                              "' that have a gradient are updated alone, and the host waits for "
+                              "their number"));
+      }
       update_rows_of(targets_[i], replica, rows, rule, scalars);
       continue;
     }
@@ -60,7 +68,32 @@ void DevicePass::update(size_t replica, const optim::UpdateRule& rule,
       slice.slots[k].push_back(local(targets_[i].slots[k]).component(replica));
     }
   }
-  for (const optim::TensorSlice& slice : slices) rule.update_tensors(scalars, slice);
+  for (optim::TensorSlice& slice : slices) {
+    use_recorded_numbers(step, slice);
+    rule.update_tensors(scalars, slice);
+  }
+}
+
+void DevicePass::use_recorded_numbers(const UpdateStep& step, optim::TensorSlice& slice) {
+  StepRecording* const recording = StepRecording::current();
+  if (recording == nullptr) return;
+  if (!step.rule.takes_device_numbers() || step.scalars_of_replay == nullptr) {
+    return recording->refuse(str("the optimizer's rule ", step.rule.name(),
+                                 " takes the numbers of a step from the host"));
+  }
+  slice.numbers = recording->host_values(
+      {static_cast<int64_t>(optim::kStepNumbers)}, slice.dtype,
+      [scalars_of = step.scalars_of_replay, dtype = slice.dtype](const Tensor& host) {
+        const optim::StepScalars scalars = scalars_of();
+        for (size_t i = 0; i < optim::kStepNumbers; ++i) {
+          const double number = optim::number_of_step(scalars, dtype, i);
+          if (dtype == float32) {
+            host.data_ptr<float>()[i] = static_cast<float>(number);
+          } else {
+            host.data_ptr<double>()[i] = number;
+          }
+        }
+      });
 }
 
 Tensor DevicePass::sum(size_t i) const {

@@ -18,8 +18,7 @@ class DevicePass {
   // Updates the component of local replica `replica` of each target on devices, unless it is
   // another replica's storage. Every component gets the same bits: replicas' gradients are added up
   // in their order.
-  void update(size_t replica, const optim::UpdateRule& rule,
-              const optim::StepScalars& scalars) const;
+  void update(size_t replica, const UpdateStep& step, const optim::StepScalars& scalars) const;
   // The sum of the replicas' gradients of target `i`, dense, where its first component is;
   // undefined where no replica has one. May be a replica's gradient itself.
   Tensor sum(size_t i) const;
@@ -29,6 +28,8 @@ class DevicePass {
   // The sum as a coalesced sparse tensor, where all gradients are sparse and the rule leaves the
   // other rows alone; else undefined.
   Tensor sparse_sum(size_t i, c10::Device device, const optim::UpdateRule& rule) const;
+  // Lets the slice take its numbers from the device if the calling thread's step is recorded.
+  static void use_recorded_numbers(const UpdateStep& step, optim::TensorSlice& slice);
   // The slice of a dtype, empty where there was none.
   static optim::TensorSlice& slice_of(std::vector<optim::TensorSlice>& slices, DType dtype,
                                       size_t num_slots);

@@ -8,6 +8,7 @@
 //   exchange.finish(replica, {.rule = rule, .learning_rate = 0.1});
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct UpdateStep {
   double global_clipnorm = 0;
   // Leaves every variable unchanged if a sum is not finite.
   bool skip_not_finite = false;
+  // What rule.prepare gives in each replay of a step that is recorded; empty: it is not.
+  std::function<optim::StepScalars()> scalars_of_replay = nullptr;
 
   bool needs_norms() const { return clipnorm > 0 || global_clipnorm > 0 || skip_not_finite; }
   bool transforms_sums() const { return needs_norms() || factor != 1; }

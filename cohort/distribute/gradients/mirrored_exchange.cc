@@ -216,7 +216,7 @@ void MirroredExchange::update_slices(const Replica& replica, const GradientSourc
                                      const UpdateStep& step, const optim::StepScalars& scalars,
                                      int64_t elements) {
   const ScopedPhase phase(profiler::Phase::kUpdate);
-  if (any_on_device_) DevicePass(targets(), sources).update(local_id(replica), step.rule, scalars);
+  if (any_on_device_) DevicePass(targets(), sources).update(local_id(replica), step, scalars);
   if (!any_on_host_) return;
   const int threads = threads_for(elements, local_replicas_);
   intra_op_parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {

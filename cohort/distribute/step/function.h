@@ -8,6 +8,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/spec.h"
+#include "cohort/distribute/step/function_graphs.h"
 #include "cohort/distribute/values/values.h"
 
 namespace cohort {
@@ -44,6 +46,9 @@ class InputSignature {
 
 struct FunctionOptions {
   InputSignature input_signature = {};
+  // Whether the steps that it runs (Strategy::run) are recorded and replayed: see
+  // distribute::StepGraphs. Each call of the function makes the same calls of run, in one order.
+  bool capture = false;
 };
 
 namespace internal {
@@ -82,12 +87,15 @@ void check_any_argument(const ArgumentSpec& spec, size_t index,
 template <class Fn>
 class Function {
  public:
-  Function(Fn fn, FunctionOptions options) : fn_(std::move(fn)), options_(std::move(options)) {}
+  Function(Fn fn, FunctionOptions options) : fn_(std::move(fn)), options_(std::move(options)) {
+    if (options_.capture) graphs_ = internal::make_function_graphs();
+  }
 
   // Errors: InvalidArgument (the arguments do not fit the signature), what the function throws.
   template <class... Args>
   decltype(auto) operator()(Args&&... args) const {
     if (input_signature()) check(args...);
+    const internal::ScopedFunctionGraphs captured(graphs_.get());
     return fn_(std::forward<Args>(args)...);
   }
 
@@ -111,6 +119,7 @@ class Function {
 
   Fn fn_;
   FunctionOptions options_;
+  std::shared_ptr<internal::FunctionGraphs> graphs_;
 };
 
 // A function that calls fn with arguments that fit the signature, and refuses others.

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <utility>
 
+#include "cohort/core/recording/step_recording.h"
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/structure/ragged_tensor.h"
@@ -195,6 +196,7 @@ std::string print_text(const std::vector<Tensor>& values, int64_t summarize) {
 }
 
 void print_line(std::string line, std::ostream* out) {
+  if (StepRecording* const recording = StepRecording::current()) recording->refuse("it prints");
   std::ostream& stream = out == nullptr ? std::cerr : *out;
   const Replica* replica = current_replica();
   if (replica != nullptr && replica->output() != nullptr) {

@@ -3,6 +3,7 @@
 #include "cohort/core/bytes/kept_blocks.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/step/function_graphs.h"
 
 namespace cohort::internal {
 
@@ -31,25 +32,44 @@ size_t num_local_replicas(const StrategyCore& core) {
 
 void run_frame(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                const distribute::RunOptions& options) {
-  core.run(frame, options);
+  distribute::StepGraphs* const of_function = next_graphs_of_function();
+  if (of_function == nullptr || options.capture) return core.run(frame, options);
+  distribute::RunOptions captured = options;
+  captured.capture = *of_function;
+  core.run(frame, captured);
 }
 
 std::shared_ptr<RunFrame> own_frame(RunFrame* frame) {
   return {frame, std::default_delete<RunFrame>(), KeptAllocator<RunFrame>()};
 }
 
-Tensor detached(const Tensor& tensor) {
-  return tensor.defined() && tensor.requires_grad() ? tensor.detach() : tensor;
+namespace {
+
+class Detaching final : public TensorMapping {
+ public:
+  bool changes(const Tensor& tensor) const override { return tensor.requires_grad(); }
+  Tensor mapped(const Tensor& tensor) const override { return tensor.detach(); }
+};
+
+}  // namespace
+
+const TensorMapping& detaching() {
+  static const Detaching instance;
+  return instance;
 }
 
-Structure detached(const Structure& structure) {
-  bool recorded = false;
+Tensor mapped(const Tensor& tensor, const TensorMapping& mapping) {
+  return tensor.defined() && mapping.changes(tensor) ? mapping.mapped(tensor) : tensor;
+}
+
+Structure mapped(const Structure& structure, const TensorMapping& mapping) {
+  bool changes = false;
   structure.for_each([&](const Leaf& leaf) {
-    recorded |= leaf.is_tensor() && leaf.tensor().defined() && leaf.tensor().requires_grad();
+    changes |= leaf.is_tensor() && leaf.tensor().defined() && mapping.changes(leaf.tensor());
   });
-  if (!recorded) return structure;
-  return structure.map([](const Leaf& leaf) -> Leaf {
-    return leaf.is_tensor() ? Leaf(detached(leaf.tensor())) : leaf;
+  if (!changes) return structure;
+  return structure.map([&](const Leaf& leaf) -> Leaf {
+    return leaf.is_tensor() ? Leaf(mapped(leaf.tensor(), mapping)) : leaf;
   });
 }
 

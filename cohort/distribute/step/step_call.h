@@ -29,11 +29,41 @@ namespace cohort::internal {
 
 class StrategyCore;
 
+// What to do with each tensor of a step's result.
+class TensorMapping {
+ public:
+  virtual bool changes(const Tensor& tensor) const = 0;
+  virtual Tensor mapped(const Tensor& tensor) const = 0;
+
+ protected:
+  ~TensorMapping() = default;
+};
+
+// Is shown the arguments of a step one after another; tensors may be replaced.
+class ArgumentVisitor {
+ public:
+  virtual void tensor(Tensor& argument) = 0;
+  virtual void structure(Structure& argument) = 0;
+  // A number, or which variable it is.
+  virtual void value(const void* bytes, size_t size) = 0;
+  // What is of another kind: "an argument".
+  virtual void other(const char* what) = 0;
+
+ protected:
+  ~ArgumentVisitor() = default;
+};
+
 // What one replica runs. Kept alive by every thread that still runs it.
 class COHORT_API RunFrame {
  public:
   virtual ~RunFrame() = default;
   virtual void call(distribute::ReplicaContext& context, size_t local_replica) = 0;
+
+  // For steps that are recorded (recorded_steps.h).
+  virtual void visit_arguments(ArgumentVisitor& visitor, size_t) { visitor.other("the step"); }
+  // The result of `call`, for set_result_of of any frame of the same class.
+  virtual std::shared_ptr<const void> share_result(size_t) { return nullptr; }
+  virtual void set_result_of(const std::shared_ptr<const void>&, const TensorMapping&, size_t) {}
 
   // In memory of the thread's call before (core/kept_blocks.h), but for functions and arguments
   // that are aligned more strictly.
@@ -57,20 +87,23 @@ void check_is_function(const Fn& fn) {
     if (fn == nullptr) throw_no_step_function();
   }
 }
-// The tensor without its autograd graph, sharing its storage.
-COHORT_API Tensor detached(const Tensor& tensor);
-COHORT_API Structure detached(const Structure& structure);
+// Tensors without their autograd graph, sharing their storage.
+COHORT_API const TensorMapping& detaching();
+
+// The value with the tensors in it mapped.
+COHORT_API Tensor mapped(const Tensor& tensor, const TensorMapping& mapping);
+COHORT_API Structure mapped(const Structure& structure, const TensorMapping& mapping);
 template <class T>
-T detached(T value);
+T mapped(T value, const TensorMapping& mapping);
 // All of them first, since each may hold any other.
 template <class T>
-std::vector<T> detached(std::vector<T> values);
+std::vector<T> mapped(std::vector<T> values, const TensorMapping& mapping);
 template <class... T>
-std::tuple<T...> detached(std::tuple<T...> values);
+std::tuple<T...> mapped(std::tuple<T...> values, const TensorMapping& mapping);
 template <class A, class B>
-std::pair<A, B> detached(std::pair<A, B> value);
+std::pair<A, B> mapped(std::pair<A, B> value, const TensorMapping& mapping);
 template <class T, size_t kSize>
-std::array<T, kSize> detached(std::array<T, kSize> values);
+std::array<T, kSize> mapped(std::array<T, kSize> values, const TensorMapping& mapping);
 
 template <class T>
 inline constexpr bool kIsStructureType =
@@ -78,34 +111,36 @@ inline constexpr bool kIsStructureType =
     std::is_convertible_v<const T&, Structure> && std::is_convertible_v<const Structure&, T>;
 
 template <class T>
-T detached(T value) {
+T mapped(T value, const TensorMapping& mapping) {
   if constexpr (std::is_base_of_v<Tensor, T>) {
-    static_cast<Tensor&>(value) = detached(static_cast<const Tensor&>(value));
+    static_cast<Tensor&>(value) = mapped(static_cast<const Tensor&>(value), mapping);
   } else if constexpr (kIsStructureType<T>) {  // such as RaggedTensor
-    return static_cast<T>(detached(static_cast<Structure>(value)));
+    return static_cast<T>(mapped(static_cast<Structure>(value), mapping));
   } else if constexpr (kFieldCount < T >> 0) {
-    with_fields(value, [](auto&... fields) { ((fields = detached(std::move(fields))), ...); });
+    with_fields(value, [&](auto&... fields) {
+      ((fields = mapped(std::move(fields), mapping)), ...);
+    });
   }
   return value;
 }
 template <class T>
-std::vector<T> detached(std::vector<T> values) {
-  for (auto&& value : values) value = detached(T(std::move(value)));  // auto&&: vector<bool>
+std::vector<T> mapped(std::vector<T> values, const TensorMapping& mapping) {
+  for (auto&& value : values) value = mapped(T(std::move(value)), mapping);  // of vector<bool>, too
   return values;
 }
 template <class... T>
-std::tuple<T...> detached(std::tuple<T...> values) {
-  std::apply([](auto&... value) { ((value = detached(value)), ...); }, values);
+std::tuple<T...> mapped(std::tuple<T...> values, const TensorMapping& mapping) {
+  std::apply([&](auto&... value) { ((value = mapped(value, mapping)), ...); }, values);
   return values;
 }
 template <class A, class B>
-std::pair<A, B> detached(std::pair<A, B> value) {
-  return {detached(std::move(value.first)), detached(std::move(value.second))};
+std::pair<A, B> mapped(std::pair<A, B> value, const TensorMapping& mapping) {
+  return {mapped(std::move(value.first), mapping), mapped(std::move(value.second), mapping)};
 }
 
 template <class T, size_t kSize>
-std::array<T, kSize> detached(std::array<T, kSize> values) {
-  for (T& value : values) value = detached(std::move(value));
+std::array<T, kSize> mapped(std::array<T, kSize> values, const TensorMapping& mapping) {
+  for (T& value : values) value = mapped(std::move(value), mapping);
   return values;
 }
 
@@ -151,11 +186,49 @@ template <class Arg>
 using KeptArgument =
     std::conditional_t<kIsHandle<std::remove_cvref_t<Arg>>, std::remove_cvref_t<Arg>, Arg>;
 
+// Shows the visitor what replica `replica` gets of a kept argument.
+template <class T>
+void visit_argument(T& argument, size_t, ArgumentVisitor& visitor) {
+  if constexpr (!kIsHandle<std::remove_cv_t<T>>) {
+    visitor.other("an argument");
+  } else if constexpr (std::is_same_v<T, Tensor>) {
+    visitor.tensor(argument);
+  } else if constexpr (std::is_same_v<T, Structure>) {
+    visitor.structure(argument);
+  } else if constexpr (std::is_same_v<T, distribute::Variable>) {
+    const void* const which = &argument.impl();
+    visitor.value(&which, sizeof(which));
+  } else {
+    visitor.value(&argument, sizeof(argument));
+  }
+}
+template <template <class> class Replicas, class T>
+requires(kIsHandle<T> && (std::is_same_v<Replicas<T>, distribute::PerReplica<T>> ||
+                          std::is_same_v<Replicas<T>, distribute::Mirrored<T>>)) void
+visit_argument(Replicas<T>& argument, size_t replica, ArgumentVisitor& visitor) {
+  typename Replicas<T>::Values values = argument.values();
+  visit_argument(values[replica], replica, visitor);
+  argument = Replicas<T>(std::move(values));
+}
+
 // The results of one step, of whatever function.
 template <class Result>
 class ResultFrame : public RunFrame {
  public:
+  static constexpr bool kIsCopyable = std::is_copy_constructible_v<Result>;
+
   explicit ResultFrame(size_t replicas) { results_.resize(replicas); }
+
+  std::shared_ptr<const void> share_result(size_t replica) override {
+    if constexpr (kIsCopyable) return std::make_shared<const Result>(*results_[replica]);
+    return nullptr;
+  }
+  void set_result_of(const std::shared_ptr<const void>& shared, const TensorMapping& mapping,
+                     size_t replica) override {
+    if constexpr (kIsCopyable) {
+      results_[replica].emplace(mapped(*static_cast<const Result*>(shared.get()), mapping));
+    }
+  }
 
   // PerReplica<Result>; a Variable comes back as itself.
   auto take_results() {
@@ -173,7 +246,7 @@ class ResultFrame : public RunFrame {
 
  protected:
   void set_result(size_t replica, Result result) {
-    results_[replica].emplace(detached(std::move(result)));
+    results_[replica].emplace(mapped(std::move(result), detaching()));
   }
 
  private:
@@ -182,6 +255,8 @@ class ResultFrame : public RunFrame {
 template <>
 class ResultFrame<void> : public RunFrame {
  public:
+  static constexpr bool kIsCopyable = true;
+
   explicit ResultFrame(size_t) {}
 };
 
@@ -199,6 +274,14 @@ class StepFrame final
 
   void call(distribute::ReplicaContext& context, size_t replica) override {
     call_with(context, replica, std::index_sequence_for<Args...>());
+  }
+  void visit_arguments(ArgumentVisitor& visitor, size_t replica) override {
+    if constexpr (!Results::kIsCopyable) visitor.other("the result");
+    if constexpr (std::is_lvalue_reference_v<Fn>) {
+      const auto* const which = std::addressof(fn_);
+      visitor.value(&which, sizeof(which));
+    }
+    std::apply([&](auto&... argument) { (visit_argument(argument, replica, visitor), ...); }, args_);
   }
 
  private:

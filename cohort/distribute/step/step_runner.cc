@@ -85,7 +85,7 @@ void in_every_task(const std::shared_ptr<StrategyCore>& core, FunctionRef<void()
 Structure run_step(StrategyCore& core, const std::shared_ptr<const StepFunction>& step,
                    const PerReplica<Structure>& batch) {
   const auto results = run_on_replicas(  // which keeps the step, for a replica that it gives up
-      core, distribute::RunOptions{},
+      core, distribute::RunOptions{.capture = step->graphs},
       [step](ReplicaContext& context, const Structure& piece) {
         return step->call(context, piece);
       },

@@ -14,6 +14,7 @@
 #include <exception>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure_call.h"
 #include "cohort/distribute/core/input_options.h"
+#include "cohort/distribute/core/step_graphs.h"
 #include "cohort/distribute/input/input_context.h"
 #include "cohort/distribute/step/step_call.h"
 #include "cohort/train/objects/trackable.h"
@@ -49,6 +51,8 @@ struct StepFunction {
   StructureFunction<distribute::ReplicaContext> call;
   // One reduction for all leaves of the result, or one per leaf in flatten()'s order.
   std::vector<StepReduction> reductions;
+  // Graphs into which strategies record it; missing: they do not.
+  std::optional<distribute::StepGraphs> graphs = std::nullopt;
 };
 
 // `fn` as Strategy::run takes it: it may ask for a ReplicaContext& first, then takes the batch as a
@@ -56,11 +60,13 @@ struct StepFunction {
 template <class Fn>
 std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
                                               std::vector<StepReduction> reductions = {
-                                                  StepReduction::kSum}) {
+                                                  StepReduction::kSum},
+                                              std::optional<distribute::StepGraphs> graphs = {}) {
   return std::make_shared<const StepFunction>(StepFunction{
       .name = std::move(name),
       .call = structure_function<distribute::ReplicaContext>(std::forward<Fn>(fn), kStepSite),
-      .reductions = std::move(reductions)});
+      .reductions = std::move(reductions),
+      .graphs = std::move(graphs)});
 }
 
 // The runner of strategies that run a step on all replicas of this process at once: it runs each

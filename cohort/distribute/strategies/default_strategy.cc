@@ -7,6 +7,7 @@
 #include "cohort/distribute/core/context_stack.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/gradients/mirrored_exchange.h"
+#include "cohort/distribute/step/recorded_steps.h"
 #include "cohort/distribute/step/step_call.h"
 #include "cohort/distribute/step/step_runner.h"
 #include "cohort/distribute/strategies/replica_context.h"
@@ -39,7 +40,9 @@ class DefaultStrategy final : public StrategyCore {
   }
 
   // Calls the function on the caller's thread and devices; grad mode is off, as in every step.
-  void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions&) override {
+  void run(const std::shared_ptr<RunFrame>& frame,
+           const distribute::RunOptions& options) override {
+    if (options.capture) options.capture->steps().refuse("it runs under no strategy");
     distribute::ReplicaContext& replica = default_context();
     ContextGuard guard(*this, &replica);
     at::NoGradGuard no_grad;

@@ -30,6 +30,7 @@
 #include "cohort/distribute/core/replica_streams.h"
 #include "cohort/distribute/core/step_output.h"
 #include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/step/recorded_steps.h"
 #include "cohort/distribute/step/step_call.h"
 #include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/ops/generator_streams.h"
@@ -121,6 +122,7 @@ struct LocalReplicas::Shared {
     std::shared_ptr<RunFrame> frame;
     std::shared_ptr<const GroupView> view;
     Creators creators;
+    std::shared_ptr<RecordedSteps> recorded;  // nullptr: the step runs as it is
   };
   std::vector<Job> jobs;
   std::optional<at::ThreadLocalState> caller_state;
@@ -179,7 +181,11 @@ COHORT_CATCHES_FORCED_UNWIND void LocalReplicas::Shared::run_one(int rank) {
     group.threads().enter(rank);
     {
       const ScopedPhase phase(profiler::Phase::kCompute);
-      job.frame->call(context, static_cast<size_t>(rank));
+      if (job.recorded != nullptr) {
+        job.recorded->call(*job.frame, context, devices[rank]);
+      } else {
+        job.frame->call(context, static_cast<size_t>(rank));
+      }
     }
     group.threads().leave(rank);
   } catch (const GroupBrokenError&) {
@@ -341,7 +347,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   const ScopedIntraOpThreads own_share(threads_per_replica_);
   if (threads_per_replica_ > 1) adapt_openmp_patience(size() * (threads_per_replica_ - 1));
   try {
-    run_step(core, frame, timeout);
+    run_step(core, frame, options, timeout);
   } catch (abi::__forced_unwind&) {
     // No std::exception_ptr has it. Errors of other replicas may still be written.
     const std::exception_ptr own = shared_->errors[0];
@@ -360,8 +366,11 @@ void LocalReplicas::give_up(const std::exception_ptr& reason) {
 
 COHORT_CATCHES_FORCED_UNWIND
 void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
-                             std::chrono::nanoseconds timeout) {
+                             const RunOptions& options, std::chrono::nanoseconds timeout) {
   start_workers(core, frame);
+  if (options.capture && can_record(core, options.capture->steps())) {
+    shared_->jobs[0].recorded = options.capture->pointer();
+  }
   try {
     shared_->run_one(0);
   } catch (abi::__forced_unwind&) {  // the others may use what is on this stack
@@ -383,13 +392,25 @@ void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>
   }
 }
 
+// A graph holds the work of one device, and no meeting with others.
+bool LocalReplicas::can_record(const StrategyCore& core, RecordedSteps& steps) const {
+  if (core.steps_run_elsewhere()) {
+    steps.refuse(str("the variables of a ", core.name(), " are not on the GPU"));
+  } else if (shared_->group.spans_tasks()) {
+    steps.refuse("replicas of several tasks run it together");
+  } else if (size() > 1) {
+    steps.refuse(str(size(), " replicas run it together"));
+  }
+  return steps.why_not().empty();
+}
+
 void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame) {
   for (int rank = 1; rank < size(); ++rank) {
     if (std::exchange(shared_->ended[rank], 0) != 0) shared_->threads[rank - 1].join();
   }
   start_missing_threads();
   for (Shared::Job& job : shared_->jobs) {
-    job = {core.shared_from_this(), frame, shared_->group.view(), current_creators()};
+    job = {core.shared_from_this(), frame, shared_->group.view(), current_creators(), nullptr};
   }
   for (std::exception_ptr& error : shared_->errors) error = nullptr;
   if (size() == 1) return;

@@ -25,6 +25,7 @@ class RandomGenerator;
 
 namespace cohort::internal {
 
+class RecordedSteps;
 class RunFrame;
 class StrategyCore;
 
@@ -80,7 +81,8 @@ class LocalReplicas {
   void start_missing_threads();
   void end_threads();
   void run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
-                std::chrono::nanoseconds timeout);
+                const distribute::RunOptions& options, std::chrono::nanoseconds timeout);
+  bool can_record(const StrategyCore& core, RecordedSteps& steps) const;
   void give_up(const std::exception_ptr& reason);
   void start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame);
   bool wait_for_workers(std::chrono::nanoseconds timeout);

@@ -5,6 +5,7 @@
 
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/error.h"
+#include "cohort/core/recording/step_recording.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/variables/aggregating_variable.h"
 #include "cohort/distribute/variables/make_variable.h"
@@ -18,6 +19,13 @@ using distribute::ShardInfo;
 using distribute::VariableInitializer;
 using distribute::VariableSpec;
 using distribute::VariableSynchronization;
+
+// A graph would make its values anew in each replay, in memory of its own.
+void not_while_recording(const VariableSpec& spec) {
+  StepRecording* const recording = StepRecording::current();
+  if (recording == nullptr || recording->is_rehearsal()) return;
+  recording->refuse(str("it makes the variable '", spec.options.name, "'"));
+}
 
 // A contiguous copy: the initial value may be the caller's own tensor.
 Tensor copy_to(const c10::Device& device, const Tensor& value) {
@@ -69,6 +77,7 @@ std::shared_ptr<LocalVariable> make_local_variable(std::shared_ptr<StrategyCore>
                                                    const VariableSpec& spec,
                                                    const VariableInitializer& initializer,
                                                    const LocalPlacement& placement) {
+  not_while_recording(spec);
   check_synchronization(*core, spec);
   const Tensor value = agreed_value(
       *core, spec, make_initial_value(spec, initializer, ShardInfo::whole(spec.shape)));

@@ -254,6 +254,10 @@ struct CompileOptions {
   MetricList weighted_metrics = {};
   // After so many steps callbacks are called, once for all of them; at most an epoch's.
   int64_t steps_per_execution = 1;
+  // Whether each step runs as it is. Otherwise steps of one replica on one GPU are recorded and
+  // replayed (distribute::StepGraphs), so that the code of layers, losses and of train_step runs in
+  // the first steps only.
+  bool run_eagerly = false;
 };
 
 }  // namespace keras

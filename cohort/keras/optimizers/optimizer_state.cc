@@ -11,6 +11,7 @@
 
 #include "cohort/core/cpu/flush_denormals.h"
 #include "cohort/core/observe/logging.h"
+#include "cohort/core/recording/step_recording.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/strategies/context.h"
@@ -197,6 +198,11 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
       [this](const std::vector<Variable>& variables) { return make_targets(variables); });
   std::vector<Tensor> means;
   if (accumulator_ != nullptr) {
+    if (StepRecording* const recording = StepRecording::current()) {
+      recording->refuse(str("optimizer '", name_, "' updates variables in some steps only ",
+                            "(gradient_accumulation_steps is ",
+                            options_.gradient_accumulation_steps, ")"));
+    }
     if (!accumulator_->update_is_due(replica, gradients)) return;
     means = accumulator_->means(replica, gradients);
   }
@@ -233,20 +239,35 @@ bool OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
   check_brought(replica, exchange);
   const ScopedFlushDenormals flush_denormals;  // the default strategy needs no run
   const int64_t iteration = iterations().value().item<int64_t>();
-  const UpdateResult result =
-      exchange.finish(replica, {.rule = *rule_,
-                                .learning_rate = learning_rate_at(iteration),
-                                .rate_is_scheduled = schedule_ != nullptr,
-                                .iteration = iteration,
-                                .aggregate_gradients = aggregate_gradients,
-                                .factor = scaling.factor,
-                                .clipnorm = options_.clipnorm,
-                                .global_clipnorm = options_.global_clipnorm,
-                                .skip_not_finite = options_.not_finite != NotFinite::ALLOW ||
-                                                   scaling.loss_scale != nullptr});
+  UpdateStep step{.rule = *rule_,
+                  .learning_rate = learning_rate_at(iteration),
+                  .rate_is_scheduled = schedule_ != nullptr,
+                  .iteration = iteration,
+                  .aggregate_gradients = aggregate_gradients,
+                  .factor = scaling.factor,
+                  .clipnorm = options_.clipnorm,
+                  .global_clipnorm = options_.global_clipnorm,
+                  .skip_not_finite = options_.not_finite != NotFinite::ALLOW ||
+                                     scaling.loss_scale != nullptr};
+  prepare_recording(step);
+  const UpdateResult result = exchange.finish(replica, step);
   if (result.updated || scaling.loss_scale != nullptr) count_update(replica);
   if (scaling.loss_scale != nullptr) scaling.loss_scale->update(replica, result.updated);
   return result.updated;
+}
+
+void OptimizerState::prepare_recording(UpdateStep& step) {
+  StepRecording* const recording = StepRecording::current();
+  if (recording == nullptr) return;
+  if (step.transforms_sums()) {
+    recording->refuse(str("optimizer '", name_, "' asks for the norm of the gradients, for which ",
+                          "the host waits (clipnorm, global_clipnorm or not_finite)"));
+  }
+  recording->keep(shared_from_this());
+  step.scalars_of_replay = [this] {
+    const int64_t iteration = iterations().value().item<int64_t>();
+    return rule_->prepare(learning_rate_at(iteration), iteration);
+  };
 }
 
 void OptimizerState::skip(const ReplicaContext& replica, const GradientScaling& scaling) {
@@ -276,8 +297,14 @@ void OptimizerState::count_update(const ReplicaContext& replica) {
     iterations().assign_add(1);
     return;
   }
-  ++*impl.component(own).data_ptr<int64_t>();
-  impl.mark_written(own);
+  const auto count = [counted = iterations_, own] {
+    const LocalVariable& variable = counted.impl().local();
+    ++*variable.component(own).data_ptr<int64_t>();
+    variable.mark_written(own);
+  };
+  StepRecording* const recording = StepRecording::current();
+  if (recording == nullptr) return count();
+  recording->each_time(count);
 }
 
 void OptimizerState::check_brought(const ReplicaContext& replica,

@@ -36,7 +36,9 @@ struct GradientScaling {
 };
 
 // Thread safety: as Optimizer.
-class OptimizerState final : public train::Trackable, public SavedKind {
+class OptimizerState final : public train::Trackable,
+                             public SavedKind,
+                             public std::enable_shared_from_this<OptimizerState> {
  public:
   OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
                  keras::optimizers::LearningRate learning_rate,
@@ -83,6 +85,8 @@ class OptimizerState final : public train::Trackable, public SavedKind {
               bool aggregate_gradients, const GradientScaling& scaling);
   // Errors: InvalidArgument (NotFinite::RAISE).
   void skip(const distribute::ReplicaContext& replica, const GradientScaling& scaling);
+  // Says what a step that is recorded is to know of this one's update.
+  void prepare_recording(UpdateStep& step);
   // In place: assign_add would cost several operations of libtorch's.
   void count_update(const distribute::ReplicaContext& replica);
   // The slots of variables seen before, new ones of the others.

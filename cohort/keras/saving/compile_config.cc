@@ -109,7 +109,7 @@ Json compile_config(const CompiledModel& compiled) {
           {"loss_weights",
            per_output_json(options.loss_weights, [](double weight) { return Json(weight); })},
           {"weighted_metrics", metrics_json(options.weighted_metrics)},
-          {"run_eagerly", nullptr},
+          {"run_eagerly", options.run_eagerly ? Json(true) : Json(nullptr)},
           {"steps_per_execution", options.steps_per_execution},
           {"jit_compile", nullptr}};
 }
@@ -131,6 +131,9 @@ keras::CompileOptions read_compile_config(const Json& json, const std::string& w
   });
   if (const Json steps = part("steps_per_execution"); !steps.is_null()) {
     read_field(steps, options.steps_per_execution, place("steps_per_execution"));
+  }
+  if (const Json eager = part("run_eagerly"); !eager.is_null()) {
+    read_field(eager, options.run_eagerly, place("run_eagerly"));
   }
   return options;
 }

@@ -8,8 +8,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
+#include "cohort/core/structure/device.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/step/recorded_steps.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/metrics/metric_state.h"
@@ -53,6 +55,7 @@ void Training::compile(const keras::CompileOptions& options, Model& model) {
   restore_waiting(compiled->optimizer(), model);
   waiting_optimizer_ = nullptr;
   compiled_ = compiled;
+  graphs_ = {};
   stop = false;
 }
 
@@ -122,11 +125,47 @@ void Training::reset_metrics(const Model& model) {
   if (const auto reported = reported_.lock()) reported->stop_waiting();
 }
 
+namespace {
+
+// What decides on the operations of a model's step beside its data.
+void add_layers(const Model& model, GraphKey& form) {
+  Visited visited;
+  LayerState::of(model).for_each_layer(
+      [&](const keras::layers::Layer& layer) {
+        form.push_back(reinterpret_cast<uintptr_t>(&layer) << 1 | uint64_t{layer.trainable()});
+      },
+      visited);
+}
+
+const char* name_of(Training::StepKind kind) {
+  constexpr const char* kNames[] = {"fit", "evaluate", "predict"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+}  // namespace
+
+std::optional<distribute::StepGraphs> Training::graphs(const std::shared_ptr<Model>& model,
+                                                       StepKind kind) {
+  if (compiled_ != nullptr && compiled_->options().run_eagerly) return std::nullopt;
+  const std::shared_ptr<StrategyCore> core = strategy_of(*model);
+  if (core->is_default() || core->steps_run_elsewhere()) return std::nullopt;
+  if (torch_device(core->worker_devices()[0]).is_cpu()) return std::nullopt;
+  std::optional<distribute::StepGraphs>& graphs = graphs_[static_cast<size_t>(kind)];
+  if (!graphs) {
+    graphs.emplace(std::make_shared<RecordedSteps>(RecordedSteps::Options{
+        .what = str(name_of(kind), ": a step of model ", quoted(model->name())),
+        .add_to_form = [model = model.get()](GraphKey& form) { add_layers(*model, form); }}));
+  }
+  return graphs;
+}
+
 std::shared_ptr<const StepFunction> Training::train_step(std::shared_ptr<Model> model,
                                                          const ClassWeights& weights) {
   const std::string name = "fit/" + model->name();
   if (weights.empty()) {
-    return make_step(name, [model](const Structure& data) { return model->train_step(data); });
+    return make_step(
+        name, [model](const Structure& data) { return model->train_step(data); },
+        {StepReduction::kSum}, of(*model).graphs(model, StepKind::kTrain));
   }
   return make_step(name, [model, table = ClassWeightTable(weights)](const Structure& data) {
     return model->train_step(table.apply(data));
@@ -134,8 +173,10 @@ std::shared_ptr<const StepFunction> Training::train_step(std::shared_ptr<Model> 
 }
 
 std::shared_ptr<const StepFunction> Training::test_step(std::shared_ptr<Model> model) {
-  return make_step("evaluate/" + model->name(),
-                   [model](const Structure& data) { return model->test_step(data); });
+  return make_step(
+      "evaluate/" + model->name(),
+      [model](const Structure& data) { return model->test_step(data); }, {StepReduction::kSum},
+      of(*model).graphs(model, StepKind::kTest));
 }
 
 namespace {
@@ -160,7 +201,8 @@ std::shared_ptr<const StepFunction> Training::predict_step(std::shared_ptr<Model
     check_outputs_of_rows(*model, outputs);
     return with_index ? tuple(data[0], outputs) : outputs;
   };
-  return make_step("predict/" + model->name(), predict, {StepReduction::kConcat});
+  return make_step("predict/" + model->name(), predict, {StepReduction::kConcat},
+                   of(*model).graphs(model, StepKind::kPredict));
 }
 
 std::shared_ptr<Model> model_of(const keras::ModelHandle& handle) {

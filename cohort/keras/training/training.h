@@ -1,8 +1,10 @@
 // How a model is trained: what compile said, and what goes on in fit.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -55,6 +57,11 @@ class Training {
   static std::shared_ptr<const StepFunction> predict_step(std::shared_ptr<keras::Model> model,
                                                           bool with_index);
 
+  // The graphs of the steps of one kind; nothing on hosts, and where compile wants none.
+  enum class StepKind { kTrain, kTest, kPredict };
+  std::optional<distribute::StepGraphs> graphs(const std::shared_ptr<keras::Model>& model,
+                                               StepKind kind);
+
   TrainingTurns turns;
   bool stop = false;
   FitState* fit = nullptr;  // while fit runs
@@ -66,6 +73,7 @@ class Training {
   void restore_waiting(const keras::optimizers::Optimizer& optimizer, keras::Model& model) const;
 
   std::shared_ptr<CompiledModel> compiled_;
+  std::array<std::optional<distribute::StepGraphs>, 3> graphs_;  // of each StepKind
   std::shared_ptr<train::Trackable> waiting_optimizer_;
   std::weak_ptr<ReportedMetrics> reported_;
 };

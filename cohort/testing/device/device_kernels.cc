@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +28,7 @@
 
 #include "cohort/testing/device/device_memory.h"
 #include "cohort/testing/device/device_order.h"
+#include "cohort/testing/device/device_recording.h"
 #include "cohort/testing/device/simulated_gpus.h"
 
 namespace cohort::testing {
@@ -39,6 +41,11 @@ struct {
   std::atomic<int64_t> to_device = 0, to_host = 0, between_devices = 0, host_waits = 0, kernels = 0;
 } counts;
 
+// What a graph does again counts as one kernel.
+void count(std::atomic<int64_t>& number) {
+  if (!is_replaying()) ++number;
+}
+
 // Operations of which CUDA's kernels wait for the device, since a size depends on the values.
 bool waits(const std::string& operation) {
   static const auto* const names = new std::set<std::string>{
@@ -48,8 +55,11 @@ bool waits(const std::string& operation) {
 }
 
 // The host waits until what the calling thread has queued on its device is done.
-void wait_for_device(c10::Device device = c10::Device(kSimulated, current_device())) {
-  ++counts.host_waits;
+// Errors: c10::Error (a graph is being recorded).
+void wait_for_device(const std::string& operation,
+                     c10::Device device = c10::Device(kSimulated, current_device())) {
+  Recorder::refuse_to_wait(operation);
+  count(counts.host_waits);
   host_waited_for(moment_of(stream_of_thread(device)));
 }
 
@@ -218,7 +228,7 @@ class HostCall {
       for (Tensor& tensor : tensors) tensor = to_device(tensor);
       return tensors;
     }
-    wait_for_device(device_);  // a number, which the host has now
+    wait_for_device(schema_.name(), device_);  // for a number, which the host has now
     return result;
   }
 
@@ -304,12 +314,16 @@ void call_on_host(const c10::OperatorHandle& operation, torch::jit::Stack& stack
 }
 
 void run_on_device(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
-  ++counts.kernels;
-  if (waits(operation.schema().name())) wait_for_device();
+  count(counts.kernels);
+  if (waits(operation.schema().name())) wait_for_device(operation.schema().name());
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  Recorder* const recorder = Recorder::active();
+  std::optional<RecordedCall> recorded;
+  if (recorder != nullptr) recorded.emplace(operation, *stack);
   HostCall call(operation, *stack);
   call_on_host(operation, *stack);
   call.bring_results_back();
+  if (recorder != nullptr) recorded->add_to(*recorder, *stack, run_on_device);
 }
 
 Tensor empty(c10::IntArrayRef size, c10::optional<at::ScalarType> dtype, c10::optional<at::Layout>,
@@ -330,27 +344,53 @@ Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef strides,
                                            c10::dtype_or_default(dtype));
 }
 
-Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
+void copy(const Tensor& from, const Tensor& to) {
   const c10::Device device = is_simulated(from) ? from.device() : to.device();
   const bool is_between = is_simulated(from) && is_simulated(to) && from.device() != to.device();
   if (is_between) order_together(stream_of_thread(from.device()), stream_of_thread(to.device()));
   const StreamOperation operation(device);
   operation.reads(from);
   operation.writes(to);
-  if (!is_simulated(from)) {
-    ++counts.to_device;
-    if (!non_blocking) wait_for_device(device);
-  } else if (!is_simulated(to)) {
-    ++counts.to_host;
-    if (!non_blocking) wait_for_device(device);
-  } else if (is_between) {
-    order_together(stream_of_thread(from.device()), stream_of_thread(to.device()));
-    ++counts.between_devices;
-  } else {
-    ++counts.kernels;
-  }
+  if (is_between) order_together(stream_of_thread(from.device()), stream_of_thread(to.device()));
   const Tensor target = is_simulated(to) ? host_view(to) : to;
   target.copy_(is_simulated(from) ? host_view(from) : from);
+}
+
+// What comes from the host is part of the graph. What goes there goes there in each replay.
+void record_copy(Recorder& recorder, const Tensor& from, const Tensor& to) {
+  if (!is_simulated(to)) {
+    recorder.add({from}, {}, [to](const Tensors& tensors) {
+      copy(tensors[0], to);
+      return Tensors();
+    });
+  } else if (!is_simulated(from)) {
+    recorder.add({to}, {}, [from = from.clone()](const Tensors& tensors) {
+      copy(from, tensors[0]);
+      return Tensors();
+    });
+  } else {
+    recorder.add({from, to}, {}, [](const Tensors& tensors) {
+      copy(tensors[0], tensors[1]);
+      return Tensors();
+    });
+  }
+}
+
+Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
+  if (!is_simulated(from)) {
+    count(counts.to_device);
+  } else if (!is_simulated(to)) {
+    count(counts.to_host);
+  } else {
+    count(from.device() != to.device() ? counts.between_devices : counts.kernels);
+  }
+  Recorder* const recorder = Recorder::active();
+  if (recorder != nullptr) record_copy(*recorder, from, to);
+  if (recorder == nullptr || is_simulated(to)) copy(from, to);
+  const bool with_host = !is_simulated(from) || !is_simulated(to);
+  if (with_host && !non_blocking) {
+    wait_for_device("copy_", is_simulated(from) ? from.device() : to.device());
+  }
   return to;
 }
 
@@ -361,8 +401,8 @@ Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
 
 at::Scalar read_number(const Tensor& tensor) {
   StreamOperation(tensor.device()).reads(tensor);
-  ++counts.to_host;
-  wait_for_device(tensor.device());
+  count(counts.to_host);
+  wait_for_device("item", tensor.device());
   return host_view(tensor).item();
 }
 
@@ -396,47 +436,68 @@ Tensor make_sparse_of_parts(int64_t, int64_t, c10::IntArrayRef sizes, const Tens
 Tensor indices_of(const Tensor& sparse) { return sparse_impl(sparse)->indices(); }
 Tensor values_of(const Tensor& sparse) { return sparse_impl(sparse)->values(); }
 
-// libtorch has no kernel for these two that it could fall back from.
+// Calls compute(arguments) for an operation without a kernel to fall back from, and notes it where
+// a graph is recorded.
+Tensors run_alone(const Tensors& arguments, std::function<Tensors(const Tensors&)> compute) {
+  count(counts.kernels);
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  const auto in_order = [compute = std::move(compute)](const Tensors& tensors) {
+    const StreamOperation operation(tensors[0].device());
+    for (const Tensor& read : tensors) operation.reads(read);
+    Tensors results = compute(tensors);
+    for (const Tensor& made : results) operation.writes(made);
+    return results;
+  };
+  Tensors results = in_order(arguments);
+  if (Recorder* const recorder = Recorder::active()) recorder->add(arguments, results, in_order);
+  return results;
+}
+
 Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTensor& bias,
                    c10::IntArrayRef stride, c10::IntArrayRef padding, c10::IntArrayRef dilation,
                    bool transposed, c10::IntArrayRef output_padding, int64_t groups) {
-  ++counts.kernels;
   TORCH_CHECK(is_simulated(input) && weight.device() == input.device(),
               "Expected all tensors to be on the same device, but found ", input.device(), " and ",
               weight.device());
-  const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  OptionalTensor host_bias;
-  if (bias && bias->defined()) host_bias = without_half(host_view(*bias));
-  const StreamOperation operation(input.device());
-  for (const Tensor& read : {input, weight, bias.value_or(Tensor())}) operation.reads(read);
-  const Tensor on_host =
-      at::convolution(without_half(host_view(input)), without_half(host_view(weight)), host_bias,
-                      stride, padding, dilation, transposed, output_padding, groups);
-  const Tensor made = adopt(on_host.to(input.scalar_type()), input.device());
-  operation.writes(made);
-  return made;
+  Tensors arguments = {input, weight};
+  if (bias && bias->defined()) arguments.push_back(*bias);
+  const auto compute = [=, strides = stride.vec(), paddings = padding.vec(),
+                        dilations = dilation.vec(), output_paddings = output_padding.vec()](
+                           const Tensors& tensors) -> Tensors {
+    const auto on_host = [&](size_t i) { return without_half(host_view(tensors[i])); };
+    OptionalTensor host_bias;
+    if (tensors.size() > 2) host_bias = on_host(2);
+    const Tensor made = at::convolution(on_host(0), on_host(1), host_bias, strides, paddings,
+                                        dilations, transposed, output_paddings, groups);
+    return {adopt(made.to(tensors[0].scalar_type()), tensors[0].device())};
+  };
+  return run_alone(arguments, compute)[0];
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(
     const Tensor& gradient, const Tensor& input, const Tensor& weight, c10::IntArrayRef stride,
     c10::IntArrayRef padding, c10::IntArrayRef dilation, bool transposed,
     c10::IntArrayRef output_padding, int64_t groups, std::array<bool, 3> wanted) {
-  ++counts.kernels;
-  const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  const StreamOperation operation(input.device());
-  for (const Tensor& read : {gradient, input, weight}) operation.reads(read);
   const int64_t outputs = transposed ? weight.size(1) * groups : weight.size(0);
-  const auto [of_input, of_weight, of_bias] =
-      at::convolution_backward(without_half(host_view(gradient)), without_half(host_view(input)),
-                               without_half(host_view(weight)), c10::IntArrayRef(outputs), stride,
-                               padding, dilation, transposed, output_padding, groups, wanted);
-  const auto to_device = [&](const Tensor& host) {
-    const Tensor made =
-        host.defined() ? adopt(host.to(input.scalar_type()), input.device()) : host;
-    operation.writes(made);
-    return made;
+  const auto compute = [=, strides = stride.vec(), paddings = padding.vec(),
+                        dilations = dilation.vec(), output_paddings = output_padding.vec()](
+                           const Tensors& tensors) {
+    const auto on_host = [&](size_t i) { return without_half(host_view(tensors[i])); };
+    const auto [of_input, of_weight, of_bias] = at::convolution_backward(
+        on_host(0), on_host(1), on_host(2), c10::IntArrayRef(outputs), strides, paddings, dilations,
+        transposed, output_paddings, groups, wanted);
+    Tensors results;
+    for (const Tensor& host : {of_input, of_weight, of_bias}) {
+      if (!host.defined()) continue;
+      results.push_back(adopt(host.to(tensors[1].scalar_type()), tensors[1].device()));
+    }
+    return results;
   };
-  return {to_device(of_input), to_device(of_weight), to_device(of_bias)};
+  const Tensors results = run_alone({gradient, input, weight}, compute);
+  size_t next = 0;
+  const auto result = [&](size_t i) { return wanted[i] ? results[next++] : Tensor(); };
+  const Tensor of_input = result(0), of_weight = result(1), of_bias = result(2);
+  return {of_input, of_weight, of_bias};
 }
 
 // libtorch takes fused kernels of a cell on this kind of device, which its CPU has not: in single

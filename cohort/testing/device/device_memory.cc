@@ -6,12 +6,15 @@
 #include <c10/core/TensorImpl.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace cohort::testing {
@@ -29,6 +32,45 @@ void* device_address(void* host) {
 
 void* host_address(const void* device) {
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(device) & ~kDeviceBit);
+}
+
+// The memory of all devices, by its address on the host, and how many tensors have taken it over.
+struct Blocks {
+  struct Block {
+    size_t bytes = 0;
+    int owners = 0;
+    uint64_t number = 0;  // in the order in which they were made
+  };
+  std::mutex mutex;
+  uint64_t made = 0;            // guarded by mutex
+  std::map<void*, Block> all;  // guarded by mutex
+};
+
+// Never destroyed: tensors may outlive what is static.
+Blocks& blocks() {
+  static auto* const instance = new Blocks;
+  return *instance;
+}
+
+void add_block(void* host, size_t bytes) {
+  const std::lock_guard lock(blocks().mutex);
+  Blocks::Block& block = blocks().all[host];
+  block.bytes = std::max(block.bytes, bytes);
+  if (block.owners++ == 0) block.number = ++blocks().made;
+}
+
+void remove_block(void* host) {
+  const std::lock_guard lock(blocks().mutex);
+  const auto place = blocks().all.find(host);
+  if (place != blocks().all.end() && --place->second.owners == 0) blocks().all.erase(place);
+}
+
+void* base_of(const at::Tensor& tensor) {
+#if TORCH_VERSION_MAJOR >= 2
+  return tensor.storage().mutable_data();
+#else
+  return tensor.storage().data();
+#endif
 }
 
 // The bytes that the devices' tensors have. An adopted tensor's count with each that adopts it.
@@ -56,7 +98,9 @@ class Owned {
     }
   }
   ~Owned() {
-    release_memory(device_address(memory_ ? memory_.get() : tensor_.storage().data_ptr().get()));
+    void* const memory = memory_ ? memory_.get() : tensor_.storage().data_ptr().get();
+    release_memory(device_address(memory));
+    remove_block(memory);
     usage_.current -= bytes_;
   }
   Owned(const Owned&) = delete;
@@ -65,9 +109,13 @@ class Owned {
   void* allocate() {
     memory_ = c10::GetCPUAllocator()->allocate(static_cast<size_t>(bytes_));
     std::memset(memory_.get(), 0xff, static_cast<size_t>(bytes_));  // NaN, of whatever type
+    add_block(memory_.get(), static_cast<size_t>(bytes_));
     return memory_.get();
   }
-  void adopt(const at::Tensor& tensor) { tensor_ = tensor; }
+  void adopt(const at::Tensor& tensor) {
+    tensor_ = tensor;
+    add_block(base_of(tensor), static_cast<size_t>(bytes_));
+  }
 
  private:
   Usage& usage_;
@@ -108,14 +156,6 @@ at::Tensor make_dense(c10::Storage storage, c10::DispatchKey key, const at::Tens
   made.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides(),
                                                     like.storage_offset());
   return made;
-}
-
-void* base_of(const at::Tensor& tensor) {
-#if TORCH_VERSION_MAJOR >= 2
-  return tensor.storage().mutable_data();
-#else
-  return tensor.storage().data();
-#endif
 }
 
 }  // namespace
@@ -163,6 +203,46 @@ at::Tensor adopt(const at::Tensor& host, c10::Device device) {
   c10::Storage storage(c10::Storage::use_byte_size_t(), host.storage().nbytes(), std::move(data),
                        &device_allocator(), /*resizable=*/true);
   return make_dense(std::move(storage), kSimulatedKey, host);
+}
+
+at::Tensor tensor_at(c10::Storage memory, caffe2::TypeMeta dtype, at::IntArrayRef sizes,
+                     at::IntArrayRef strides, int64_t offset) {
+  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(memory), c10::DispatchKeySet(kSimulatedKey), dtype);
+  made.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  return made;
+}
+
+at::Tensor alias_of(const at::Tensor& tensor) {
+  return tensor_at(tensor.storage(), tensor.dtype(), tensor.sizes(), tensor.strides(),
+                   tensor.storage_offset());
+}
+
+DeviceSnapshot::DeviceSnapshot() {
+  const std::lock_guard lock(blocks().mutex);
+  last_ = blocks().made;
+  for (const auto& [address, block] : blocks().all) {
+    const auto* const first = static_cast<const char*>(address);
+    contents_.emplace(address, std::vector<char>(first, first + block.bytes));
+  }
+}
+
+bool DeviceSnapshot::has(const at::Tensor& tensor) const {
+  const std::lock_guard lock(blocks().mutex);
+  const auto block = blocks().all.find(host_address(base_of(tensor)));
+  return block != blocks().all.end() && block->second.number <= last_;
+}
+
+void DeviceSnapshot::put_back() const {
+  const std::lock_guard lock(blocks().mutex);
+  for (const auto& [address, block] : blocks().all) {
+    if (block.number <= last_) {
+      const std::vector<char>& before = contents_.at(address);
+      std::memcpy(address, before.data(), std::min(before.size(), block.bytes));
+    } else {
+      std::memset(address, 0xff, block.bytes);
+    }
+  }
 }
 
 }  // namespace cohort::testing

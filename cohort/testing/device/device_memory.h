@@ -5,8 +5,11 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
 #include <c10/core/DispatchKey.h>
+#include <c10/core/Storage.h>
 
 #include <cstdint>
+#include <map>
+#include <vector>
 
 #include "cohort/core/structure/device_settings.h"
 #include "cohort/testing/device/device_order.h"
@@ -32,5 +35,25 @@ at::Tensor host_view(const at::Tensor& tensor);
 bool lies_in(const at::Tensor& view, const at::Tensor& tensor);
 // The device tensor that takes a dense host tensor's memory over, without a copy.
 at::Tensor adopt(const at::Tensor& host, c10::Device device);
+
+// A device tensor over memory of a device.
+at::Tensor tensor_at(c10::Storage memory, caffe2::TypeMeta dtype, at::IntArrayRef sizes,
+                     at::IntArrayRef strides, int64_t offset);
+// The tensor's memory in its present form, whatever becomes of the tensor.
+at::Tensor alias_of(const at::Tensor& tensor);
+
+// What lies in all devices' memory.
+class DeviceSnapshot {
+ public:
+  DeviceSnapshot();
+  // Whether the tensor's memory was there already.
+  bool has(const at::Tensor& tensor) const;
+  // Writes back what is still there; memory that was made since holds NaN.
+  void put_back() const;
+
+ private:
+  uint64_t last_ = 0;  // the number of the last that was made
+  std::map<const void*, std::vector<char>> contents_;
+};
 
 }  // namespace cohort::testing

@@ -13,11 +13,13 @@
 #include <string>
 
 #include "cohort/core/error.h"
+#include "cohort/core/recording/device_graphs.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/core/structure/device_settings.h"
 #include "cohort/core/text.h"
 #include "cohort/testing/device/device_memory.h"
 #include "cohort/testing/device/device_order.h"
+#include "cohort/testing/device/device_recording.h"
 
 namespace cohort::testing {
 namespace {
@@ -137,9 +139,13 @@ SimulatedGpus::SimulatedGpus(int count) {
   internal::set_memory_counter_for_testing({.count = memory_in_use, .reset = reset_peak});
   internal::set_gpus_for_testing(
       internal::Gpus{.type = kind == Kind::kCpu ? c10::kCPU : kSimulated, .count = count});
+  if (kind == Kind::kSimulated) {
+    internal::set_device_graphs_for_testing(kSimulated, make_simulated_graph);
+  }
 }
 
 SimulatedGpus::~SimulatedGpus() {
+  internal::set_device_graphs_for_testing(kSimulated, nullptr);
   internal::set_gpus_for_testing(std::nullopt);
   internal::reset_devices_for_testing();
 }

@@ -10,7 +10,9 @@
 // Like CUDA they refuse operands of two devices and random generators of the host. A pointer into
 // their memory that host code follows is a segmentation fault. Fresh memory holds NaN. Kernels run
 // when they are called; an operation on memory that another stream uses, with no event that orders
-// the two, throws all the same (device_order.h).
+// the two, throws all the same (device_order.h). Their graphs (core/recording) refuse what the host
+// would wait for, keep what came from the host as it was, and find out where memory of others was
+// freed before a replay.
 //
 // The same tests try real GPUs: with COHORT_TEST_GPUS=real in the environment the machine's own
 // take the simulated ones' place, each split into as many logical ones as a test wants; with
@@ -46,7 +48,8 @@ struct DeviceCounts {
   int64_t to_host = 0;          // copies to host memory, numbers that were read included
   int64_t between_devices = 0;  // copies from one device to another
   int64_t host_waits = 0;       // the host waited for the device: a blocking copy to it, a number read
-  int64_t kernels = 0;          // operations, copies within a device included
+  int64_t kernels = 0;          // operations, copies within a device included; graphs as one each
+  int64_t replays = 0;          // of graphs
 
   DeviceCounts operator-(const DeviceCounts& earlier) const;
 };

@@ -3,6 +3,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/observe/logging.h"
+#include "cohort/core/recording/step_recording.h"
 #include "cohort/core/text.h"
 #include "cohort/train/summary/event_writer.h"
 #include "cohort/train/summary/recording.h"
@@ -112,6 +113,9 @@ RecordingScope record_if(bool condition) {
 bool should_record_summaries() {
   const RecordingStatePtr& state = internal::recording_state();
   if (!state || !state->writer) return false;
+  if (internal::StepRecording* const recording = internal::StepRecording::current()) {
+    recording->refuse("it writes summaries, which the host reads");
+  }
   const internal::RecordingGate gate = internal::recording_gate();
   if (gate != nullptr && !gate()) return false;
   return !state->condition || state->condition();

@@ -353,6 +353,12 @@ keras::metrics::Mean LayerState::added_mean(const std::string& name) {
   return means_.emplace_back(made);
 }
 
+void LayerState::for_each_layer(FunctionRef<void(const Layer&)> visit, Visited& visited) const {
+  if (!visited.insert(this)) return;
+  visit(layer);
+  for (const Layer::Child& child : children) child.layer->state_->for_each_layer(visit, visited);
+}
+
 void LayerState::collect_metrics(std::vector<AddedMetric>& found, Visited& visited) const {
   if (!visited.insert(this)) return;
   {

@@ -73,6 +73,8 @@ struct LayerState {
   // To be called of each layer that becomes a child, before anybody calls it.
   void adopt(Layer& child);
   void set_trainable(bool wanted, Visited& visited);
+  // Calls visit(layer) for this layer and those in it, each once.
+  void for_each_layer(FunctionRef<void(const Layer&)> visit, Visited& visited) const;
   void clear_losses(Visited& visited);
   void collect_losses(std::vector<Tensor>& found, Visited& visited) const;
   struct AddedMetric {

@@ -1,0 +1,194 @@
+#include "cohort/core/recording/operation_trace.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <set>
+#include <utility>
+
+#include "cohort/core/text.h"
+
+namespace cohort::internal {
+namespace {
+
+// libtorch's callbacks are plain functions, and follow a backward pass to its threads.
+std::atomic<OperationTrace*> the_watcher{nullptr};
+
+// The size of their results depends on values: the host waits for these.
+bool has_size_of_values(const std::string& name) {
+  static const auto* const names = new std::set<std::string>{
+      "aten::nonzero",     "aten::masked_select",      "aten::_unique2",  "aten::unique_dim",
+      "aten::_unique",     "aten::unique_consecutive", "aten::_coalesce", "aten::equal",
+      "aten::bincount",    "aten::repeat_interleave"};
+  return names->contains(name);
+}
+
+// FNV-1a over whatever an argument is made of.
+class Fingerprint {
+ public:
+  explicit Fingerprint(c10::Device device) : device_(device) {}
+
+  bool involves_device() const { return involves_device_; }
+  uint64_t value() const { return hash_; }
+
+  void add(uint64_t number) {
+    for (int i = 0; i < 64; i += 8) hash_ = (hash_ ^ (number >> i & 0xff)) * 0x100000001b3ULL;
+  }
+  void add_text(const std::string& text) {
+    for (const char letter : text) add(static_cast<unsigned char>(letter));
+  }
+  void add_bytes(const Tensor& host) {
+    const auto* bytes = static_cast<const unsigned char*>(host.data_ptr());
+    for (size_t i = 0; i < host.nbytes(); ++i) add(bytes[i]);
+  }
+
+  void add_tensor(const Tensor& tensor) {
+    if (!tensor.defined()) return add(1);
+    add(static_cast<uint64_t>(tensor.device().type()) + 2);
+    add(static_cast<uint64_t>(tensor.scalar_type()));
+    for (const int64_t size : tensor.sizes()) add(static_cast<uint64_t>(size));
+    if (tensor.device().type() == device_.type()) involves_device_ = true;
+    // A number beside tensors of the device, which its kernels take as it is.
+    const bool is_number = tensor.is_cpu() && tensor.layout() == at::kStrided &&
+                           tensor.numel() == 1 && tensor.unsafeGetTensorImpl()->has_storage();
+    if (is_number) add_bytes(tensor);
+  }
+
+  void add_value(const c10::IValue& value) {
+    if (value.isTensor()) return add_tensor(value.toTensor());
+    if (value.isDouble()) return add(std::bit_cast<uint64_t>(value.toDouble()));
+    if (value.isInt()) return add(static_cast<uint64_t>(value.toInt()));
+    if (value.isBool()) return add(value.toBool() ? 3 : 4);
+    if (value.isString()) return add_text(value.toStringRef());
+    if (value.isDevice()) {
+      if (value.toDevice().type() == device_.type()) involves_device_ = true;
+      return;
+    }
+    if (!value.isList()) return add(5);
+    const c10::List<c10::IValue> list = value.toList();
+    add(list.size());
+    for (size_t i = 0; i < list.size(); ++i) add_value(list.get(i));
+  }
+
+ private:
+  const c10::Device device_;
+  bool involves_device_ = false;
+  uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+std::string shape_of(const Tensor& tensor) { return str("of shape ", shape_str(tensor.sizes())); }
+
+}  // namespace
+
+OperationTrace::OperationTrace(c10::Device device) : device_(device) {
+  OperationTrace* nobody = nullptr;
+  is_watching_ = the_watcher.compare_exchange_strong(nobody, this);
+  if (!is_watching_) return;
+  callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(on_operation)
+                                             .needsInputs(true)
+                                             .scopes({at::RecordScope::FUNCTION}));
+}
+
+OperationTrace::~OperationTrace() { stop(); }
+
+void OperationTrace::stop() {
+  if (!std::exchange(is_watching_, false)) return;
+  at::removeCallback(callback_);
+  the_watcher = nullptr;
+}
+
+void OperationTrace::add_constant(const Tensor& host) {
+  Fingerprint fingerprint(device_);
+  fingerprint.add_tensor(host);
+  fingerprint.add_bytes(host.contiguous());
+  const std::lock_guard lock(mutex_);
+  operations_.push_back({fingerprint.value(), "constant"});
+}
+
+void OperationTrace::set_paused(bool paused) {
+  const std::lock_guard lock(mutex_);
+  paused_ = paused;
+}
+
+std::unique_ptr<at::ObserverContext> OperationTrace::on_operation(const at::RecordFunction& call) {
+  if (OperationTrace* const watcher = the_watcher) watcher->add(call);
+  return nullptr;
+}
+
+void OperationTrace::add(const at::RecordFunction& call) {
+  const std::string name = call.name();
+  // Of a view the call that makes it is noted; as_strided has the place in the memory beside it.
+  if (!name.starts_with("aten::") || name == "aten::as_strided") return;
+  Fingerprint fingerprint(device_);
+  fingerprint.add_text(name);
+  for (const c10::IValue& input : call.inputs()) fingerprint.add_value(input);
+  if (!fingerprint.involves_device()) return;
+  const std::lock_guard lock(mutex_);
+  if (paused_) return;
+  if (obstacle_.empty()) obstacle_ = obstacle_of(name, call.inputs());
+  operations_.push_back({fingerprint.value(), name});
+  for (const c10::IValue& input : call.inputs()) add_memory(input);
+}
+
+void OperationTrace::add_memory(const c10::IValue& value) {
+  if (value.isTensorList()) {
+    for (const Tensor& tensor : value.toTensorVector()) add_memory(tensor);
+    return;
+  }
+  if (!value.isTensor() || !value.toTensor().defined()) return;
+  const Tensor& tensor = value.toTensor();
+  if (tensor.device().type() != device_.type() || tensor.layout() != at::kStrided) return;
+  const c10::Storage& storage = tensor.storage();
+  const auto [place, is_new] = memory_.try_emplace(storage.unsafeGetStorageImpl(),
+                                                   storage.getWeakStorageImpl());
+  // Another object may lie where one of this step has lain.
+  if (!is_new && place->second.expired()) place->second = storage.getWeakStorageImpl();
+}
+
+std::vector<c10::Storage> OperationTrace::lasting_memory() const {
+  std::vector<c10::Storage> lasting;
+  for (const auto& [address, weak] : memory_) {
+    if (auto storage = weak.lock()) lasting.emplace_back(std::move(storage));
+  }
+  return lasting;
+}
+
+std::string OperationTrace::obstacle_of(const std::string& name,
+                                        c10::ArrayRef<const c10::IValue> inputs) const {
+  if (name == "aten::_local_scalar_dense") {
+    return "it reads a number of the device, for which the host waits (item(), a condition)";
+  }
+  if (has_size_of_values(name)) {
+    return str("the host waits for the size of the result of ", name);
+  }
+  if (name != "aten::copy_" || inputs.size() < 2 || !inputs[0].isTensor()) return "";
+  const Tensor& to = inputs[0].toTensor();
+  const Tensor& from = inputs[1].toTensor();
+  if (to.is_cpu() && !from.is_cpu()) {
+    return str("it copies a tensor ", shape_of(from), " to the host");
+  }
+  if (from.is_cpu() && !to.is_cpu()) {
+    return str("it copies a tensor ", shape_of(from),
+               " from the host, whose values may be others in the next step; pass it as an "
+               "argument of the step");
+  }
+  return "";
+}
+
+std::string OperationTrace::difference(const OperationTrace& a, const OperationTrace& b) {
+  std::multiset<uint64_t> left;
+  for (const Operation& one : a.operations_) left.insert(one.fingerprint);
+  for (const Operation& one : b.operations_) {
+    const auto found = left.find(one.fingerprint);
+    if (found == left.end()) {
+      return str(one.name, " has a number, or shapes, that it has not in each step");
+    }
+    left.erase(found);
+  }
+  if (left.empty()) return "";
+  return "not each step calls the same operations";
+}
+
+}  // namespace cohort::internal

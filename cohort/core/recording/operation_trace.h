@@ -1,0 +1,85 @@
+// What a step asks of a device, operation by operation: how a step is found fit to be recorded.
+//
+//   OperationTrace trace(device);
+//   step();
+//   trace.stop();
+//   trace.obstacle();                             // "it reads a number ...", or empty
+//   OperationTrace::difference(earlier, trace);   // "mul.Scalar has other numbers ...", or empty
+#pragma once
+
+#include <ATen/record_function.h>
+#include <c10/core/Device.h>
+#include <c10/core/Storage.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cohort/core/structure/tensor.h"
+
+namespace cohort::internal {
+
+// Watches the operations of the calling thread, and of the backward passes that it begins. One may
+// watch at a time in a process: `is_watching()` says whether it does.
+// Thread safety: one thread makes, stops and reads it.
+class OperationTrace {
+ public:
+  explicit OperationTrace(c10::Device device);
+  ~OperationTrace();
+  OperationTrace(const OperationTrace&) = delete;
+  OperationTrace& operator=(const OperationTrace&) = delete;
+
+  bool is_watching() const { return is_watching_; }
+  void stop();
+
+  // The first thing by which host and device waited for each other, or which a graph would repeat
+  // with old values. Empty: none.
+  const std::string& obstacle() const { return obstacle_; }
+  // A value of the host that a graph would repeat.
+  void add_constant(const Tensor& host);
+
+  // While it lives, copies between the host and the device are the caller's business.
+  class Pause {
+   public:
+    explicit Pause(OperationTrace& trace) : trace_(trace) { trace_.set_paused(true); }
+    ~Pause() { trace_.set_paused(false); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    OperationTrace& trace_;
+  };
+
+  // The memory of the device that the operations used and that lives on: of variables, not of what
+  // lies between operations. After the step.
+  std::vector<c10::Storage> lasting_memory() const;
+
+  // What two steps did otherwise: a value of the host that one of them had. Empty: nothing.
+  static std::string difference(const OperationTrace& a, const OperationTrace& b);
+
+ private:
+  struct Operation {
+    uint64_t fingerprint;
+    std::string name;
+  };
+
+  static std::unique_ptr<at::ObserverContext> on_operation(const at::RecordFunction& call);
+  void add(const at::RecordFunction& call);
+  void set_paused(bool paused);
+  void add_memory(const c10::IValue& value);
+  std::string obstacle_of(const std::string& name, c10::ArrayRef<const c10::IValue> inputs) const;
+
+  const c10::Device device_;
+  bool is_watching_ = false;
+  at::CallbackHandle callback_ = at::INVALID_CALLBACK_HANDLE;
+  std::mutex mutex_;  // guards what follows while it watches
+  bool paused_ = false;
+  std::vector<Operation> operations_;
+  std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> memory_;
+  std::string obstacle_;
+};
+
+}  // namespace cohort::internal
