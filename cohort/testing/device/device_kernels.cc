@@ -317,13 +317,12 @@ void run_on_device(const c10::OperatorHandle& operation, torch::jit::Stack* stac
   count(counts.kernels);
   if (waits(operation.schema().name())) wait_for_device(operation.schema().name());
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  Recorder* const recorder = Recorder::active();
   std::optional<RecordedCall> recorded;
-  if (recorder != nullptr) recorded.emplace(operation, *stack);
+  if (Recorder* const recorder = Recorder::active()) recorded.emplace(*recorder, operation, *stack);
   HostCall call(operation, *stack);
   call_on_host(operation, *stack);
   call.bring_results_back();
-  if (recorder != nullptr) recorded->add_to(*recorder, *stack, run_on_device);
+  if (recorded) recorded->add(*stack, run_on_device);
 }
 
 Tensor empty(c10::IntArrayRef size, c10::optional<at::ScalarType> dtype, c10::optional<at::Layout>,
@@ -358,6 +357,7 @@ void copy(const Tensor& from, const Tensor& to) {
 
 // What comes from the host is part of the graph. What goes there goes there in each replay.
 void record_copy(Recorder& recorder, const Tensor& from, const Tensor& to) {
+  if (is_simulated(to)) recorder.save(to);
   if (!is_simulated(to)) {
     recorder.add({from}, {}, [to](const Tensors& tensors) {
       copy(tensors[0], to);
@@ -573,7 +573,8 @@ DeviceCounts DeviceCounts::operator-(const DeviceCounts& earlier) const {
           .to_host = to_host - earlier.to_host,
           .between_devices = between_devices - earlier.between_devices,
           .host_waits = host_waits - earlier.host_waits,
-          .kernels = kernels - earlier.kernels};
+          .kernels = kernels - earlier.kernels,
+          .replays = replays - earlier.replays};
 }
 
 DeviceCounts device_counts() {
@@ -581,7 +582,8 @@ DeviceCounts device_counts() {
           .to_host = counts.to_host,
           .between_devices = counts.between_devices,
           .host_waits = counts.host_waits,
-          .kernels = counts.kernels};
+          .kernels = counts.kernels + num_replays(),
+          .replays = num_replays()};
 }
 
 }  // namespace cohort::testing

@@ -218,14 +218,11 @@ at::Tensor alias_of(const at::Tensor& tensor) {
                    tensor.storage_offset());
 }
 
-DeviceSnapshot::DeviceSnapshot() {
-  const std::lock_guard lock(blocks().mutex);
-  last_ = blocks().made;
-  for (const auto& [address, block] : blocks().all) {
-    const auto* const first = static_cast<const char*>(address);
-    contents_.emplace(address, std::vector<char>(first, first + block.bytes));
-  }
-}
+DeviceSnapshot::DeviceSnapshot()
+    : last_([] {
+        const std::lock_guard lock(blocks().mutex);
+        return blocks().made;
+      }()) {}
 
 bool DeviceSnapshot::has(const at::Tensor& tensor) const {
   const std::lock_guard lock(blocks().mutex);
@@ -233,14 +230,25 @@ bool DeviceSnapshot::has(const at::Tensor& tensor) const {
   return block != blocks().all.end() && block->second.number <= last_;
 }
 
+void DeviceSnapshot::save(const at::Tensor& tensor) {
+  void* const address = host_address(base_of(tensor));
+  const std::lock_guard lock(blocks().mutex);
+  const auto block = blocks().all.find(address);
+  if (block == blocks().all.end() || contents_.contains(address)) return;
+  const auto* const first = static_cast<const char*>(address);
+  contents_.emplace(address, std::vector<char>(first, first + block->second.bytes));
+}
+
 void DeviceSnapshot::put_back() const {
   const std::lock_guard lock(blocks().mutex);
-  for (const auto& [address, block] : blocks().all) {
-    if (block.number <= last_) {
-      const std::vector<char>& before = contents_.at(address);
-      std::memcpy(address, before.data(), std::min(before.size(), block.bytes));
+  for (const auto& [address, before] : contents_) {
+    const auto place = blocks().all.find(address);
+    if (place == blocks().all.end()) continue;
+    const auto& [bytes, owners, number] = place->second;
+    if (number <= last_) {
+      std::memcpy(address, before.data(), std::min(before.size(), bytes));
     } else {
-      std::memset(address, 0xff, block.bytes);
+      std::memset(address, 0xff, bytes);
     }
   }
 }

@@ -42,18 +42,21 @@ at::Tensor tensor_at(c10::Storage memory, caffe2::TypeMeta dtype, at::IntArrayRe
 // The tensor's memory in its present form, whatever becomes of the tensor.
 at::Tensor alias_of(const at::Tensor& tensor);
 
-// What lies in all devices' memory.
+// What lay in devices' memory, of what has changed since.
+// Thread safety: none, but other threads may use other memory meanwhile.
 class DeviceSnapshot {
  public:
   DeviceSnapshot();
   // Whether the tensor's memory was there already.
   bool has(const at::Tensor& tensor) const;
-  // Writes back what is still there; memory that was made since holds NaN.
+  // Call it before the tensor's memory changes.
+  void save(const at::Tensor& tensor);
+  // Writes back what was saved and is still there; saved memory that was made since holds NaN.
   void put_back() const;
 
  private:
-  uint64_t last_ = 0;  // the number of the last that was made
-  std::map<const void*, std::vector<char>> contents_;
+  const uint64_t last_;  // the number of the last that was made
+  std::map<void*, std::vector<char>> contents_;
 };
 
 }  // namespace cohort::testing

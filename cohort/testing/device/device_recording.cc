@@ -96,6 +96,8 @@ c10::IValue with_tensors(const c10::IValue& value, const Map& map) {
 
 class SimulatedGraph final : public internal::DeviceGraph, public Recorder {
  public:
+  explicit SimulatedGraph(c10::Device device) : device_(device) {}
+
   void rehearse(FunctionRef<void()> work) override { work(); }
 
   void record(FunctionRef<void()> work) override;
@@ -110,8 +112,14 @@ class SimulatedGraph final : public internal::DeviceGraph, public Recorder {
     for (const auto& step : steps_) step();
   }
 
+  c10::Device device() const { return device_; }
+  bool records(c10::Stream stream) const { return stream == stream_; }
+
+  void save(const Tensor& tensor) override { before_->save(tensor); }
+
   void add(const Tensors& arguments, const Tensors& results,
            std::function<Tensors(const Tensors&)> again) override {
+    for (const Tensor& made : results) before_->save(made);
     steps_.push_back([this, from = places(arguments), to = places(results),
                       again = std::move(again)] {
       Tensors now;
@@ -136,7 +144,9 @@ class SimulatedGraph final : public internal::DeviceGraph, public Recorder {
     host_view(target).copy_(host_view(made));
   }
 
-  std::unique_ptr<DeviceSnapshot> before_;  // while it records
+  const c10::Device device_;
+  c10::Stream stream_ = stream_of_thread(device_);  // that it records, or has
+  std::unique_ptr<DeviceSnapshot> before_;          // while it records
   std::vector<std::function<void()>> steps_;
 };
 
@@ -146,6 +156,7 @@ std::atomic<SimulatedGraph*> recording{nullptr};
 // what it was.
 void SimulatedGraph::record(FunctionRef<void()> work) {
   before_ = std::make_unique<DeviceSnapshot>();
+  stream_ = stream_of_thread(device_);
   recording = this;
   struct Ended {
     SimulatedGraph& graph;
@@ -159,22 +170,27 @@ void SimulatedGraph::record(FunctionRef<void()> work) {
 
 }  // namespace
 
-std::unique_ptr<internal::DeviceGraph> make_simulated_graph(c10::Device) {
-  return std::make_unique<SimulatedGraph>();
+std::unique_ptr<internal::DeviceGraph> make_simulated_graph(c10::Device device) {
+  return std::make_unique<SimulatedGraph>(device);
 }
 
 int64_t num_replays() { return replays; }
 bool is_replaying() { return replaying; }
 
-Recorder* Recorder::active() { return recording; }
+Recorder* Recorder::active() {
+  SimulatedGraph* const graph = recording;
+  return graph != nullptr && graph->records(stream_of_thread(graph->device())) ? graph : nullptr;
+}
 
 void Recorder::refuse_to_wait(const std::string& operation) {
   TORCH_CHECK(active() == nullptr, operation,
               ": the host would wait for the device, of which a graph is recorded");
 }
 
-RecordedCall::RecordedCall(const c10::OperatorHandle& operation, const torch::jit::Stack& stack)
-    : operation_(operation),
+RecordedCall::RecordedCall(Recorder& recorder, const c10::OperatorHandle& operation,
+                           const torch::jit::Stack& stack)
+    : recorder_(recorder),
+      operation_(operation),
       arguments_(stack.end() - static_cast<std::ptrdiff_t>(operation.schema().arguments().size()),
                  stack.end()) {
   // Stands for a dense tensor, which would keep its memory alive.
@@ -182,13 +198,14 @@ RecordedCall::RecordedCall(const c10::OperatorHandle& operation, const torch::ji
   for (const c10::IValue& argument : arguments_) {
     forms_.push_back(with_tensors(argument, [&](const Tensor& tensor) {
       if (!is_dense(tensor)) return tensor.defined() && tensor.is_cpu() ? tensor.clone() : tensor;
+      recorder.save(tensor);
       before_.push_back(alias_of(tensor));  // an operation may give it another form
       return placeholder;
     }));
   }
 }
 
-void RecordedCall::add_to(Recorder& recorder, const torch::jit::Stack& stack, Run run) const {
+void RecordedCall::add(const torch::jit::Stack& stack, Run run) const {
   const auto count = static_cast<std::ptrdiff_t>(operation_.schema().returns().size());
   // What an operation has written to its arguments is a result, too.
   const auto results_of = [count](const std::vector<c10::IValue>& arguments,
@@ -212,7 +229,7 @@ void RecordedCall::add_to(Recorder& recorder, const torch::jit::Stack& stack, Ru
     run(operation, &results);
     return results_of(arguments, results);
   };
-  recorder.add(before_, results_of(arguments_, stack), again);
+  recorder_.add(before_, results_of(arguments_, stack), again);
 }
 
 }  // namespace cohort::testing

@@ -28,12 +28,15 @@ using Tensors = std::vector<at::Tensor>;
 // to the graph. Thread safety: one operation at a time.
 class Recorder {
  public:
-  // The recorder of the recording under way, in any thread; nullptr: none.
+  // The recorder of what the calling thread asks of the stream that is being recorded, as others
+  // may do, too; nullptr: none.
   static Recorder* active();
-  // Errors: c10::Error, where a recording is under way: the host would wait.
+  // Errors: c10::Error, where there is one: the host would wait.
   static void refuse_to_wait(const std::string& operation);
 
   virtual ~Recorder() = default;
+  // Comes before an operation that may write to the tensor.
+  virtual void save(const at::Tensor& tensor) = 0;
   // Notes that `results` were made of `arguments` by `again`, which a replay calls with both: what
   // it returns is written to where the results are, if it is not there already.
   virtual void add(const Tensors& arguments, const Tensors& results,
@@ -45,11 +48,13 @@ class __attribute__((visibility("hidden"))) RecordedCall {
  public:
   using Run = void (*)(const c10::OperatorHandle& operation, torch::jit::Stack* stack);
 
-  RecordedCall(const c10::OperatorHandle& operation, const torch::jit::Stack& stack);
+  RecordedCall(Recorder& recorder, const c10::OperatorHandle& operation,
+               const torch::jit::Stack& stack);
   // After the call, with its results on the stack. `run` does it again.
-  void add_to(Recorder& recorder, const torch::jit::Stack& stack, Run run) const;
+  void add(const torch::jit::Stack& stack, Run run) const;
 
  private:
+  Recorder& recorder_;
   c10::OperatorHandle operation_;
   std::vector<c10::IValue> arguments_;
   std::vector<c10::IValue> forms_;  // the arguments, with placeholders for dense tensors
