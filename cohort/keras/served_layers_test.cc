@@ -74,6 +74,19 @@ TEST(ServedLayers, EveryOptimizerTrainsAsAlone) {
   }
 }
 
+TEST(ServedLayers, OfMixedPrecisionTrainAsAlone) {
+  mixed_precision::set_global_policy("mixed_bfloat16");
+  expect_trains_as_alone([] { return optimizers::Adam({.learning_rate = 0.1}); });
+  mixed_precision::set_global_policy(std::nullopt);
+}
+
+TEST(ServedLayers, HaveNoLossScale) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  EXPECT_THROW(mixed_precision::LossScaleOptimizer(optimizers::SGD(0.1)), InvalidArgumentError);
+}
+
 TEST(ServedLayers, LearningRatesFollowTheirSchedule) {
   expect_trains_as_alone([] {
     return optimizers::SGD(

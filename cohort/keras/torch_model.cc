@@ -93,7 +93,7 @@ Structure call_of(TorchModule& module, const Structure& inputs, bool training) {
 class TorchModelImpl final : public keras::Model {
  public:
   TorchModelImpl(std::function<TorchModule()> factory, const keras::ModelOptions& options)
-      : Model("TorchModel", {.name = options.name}) {
+      : Model("TorchModel", {.name = options.name, .autocast = false}) {
     if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
       throw FailedPreconditionError(
           "a TorchModel was made in a step; make it under strategy.scope()");

@@ -62,6 +62,8 @@ SECTIONS = [
     ("Optimizers", "keras::optimizers", [
         "keras/optimizers/optimizer.h", "keras/optimizers/optimizer_options.h",
         "keras/optimizers/optimizers.h"]),
+    ("Mixed precision", "keras::mixed_precision", [
+        "keras/base/policy.h", "keras/optimizers/loss_scale_optimizer.h"]),
     ("A rule of an optimizer", "optim", ["optim/update_rule.h"]),
     ("Schedules", "keras::optimizers::schedules", ["optim/schedule.h", "optim/decays.h"]),
     ("Callbacks", "keras::callbacks", [

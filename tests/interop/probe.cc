@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
       {"prometheus_text", prometheus_text},
       {"read_records", read_records},
       {"reduce", reduce_values},
+      {"scale_losses", scale_losses},
       {"training", train_guide_004},
       {"write_records", write_records},
       {"write_summaries", write_summaries},

@@ -14,6 +14,12 @@ using Json = nlohmann::json;
 // after each step.
 Json apply_optimizer(const Json& request);
 
+// A LossScaleOptimizer that minimizes the sum of a variable times the slopes of each step.
+// Request: {"optimizer": class, "options", "initial_scale", "growth_steps", "initial": TENSOR,
+// "slopes": [steps][TENSOR], "load", "save": checkpoints of "optimizer" and "w" (may be missing)}.
+// Answer: {"steps": [{"value": TENSOR, "scale", "counter", "iterations", "skipped": numbers}]}.
+Json scale_losses(const Json& request);
+
 // A learning rate schedule. Request: {"learning_rate": (optimizer_json.h), "iterations": [n]}.
 // Answer: {"rates": [n]}.
 Json compute_learning_rates(const Json& request);

@@ -1,6 +1,7 @@
 #include <ATen/ops/sparse_coo_tensor.h>
 #include <cohort/cohort.h>
 
+#include <string>
 #include <vector>
 
 #include "optimizer_json.h"
@@ -33,6 +34,28 @@ Json apply_optimizer(const Json& request) {
     for (const Variable& variable : variables) values.push_back(json_of(variable.value()));
     answer["values"].push_back(values);
   }
+  return answer;
+}
+
+Json scale_losses(const Json& request) {
+  const keras::mixed_precision::LossScaleOptimizer optimizer(
+      make_optimizer(request.at("optimizer"), request.at("options")),
+      {.initial_scale = request.at("initial_scale").get<double>(),
+       .dynamic_growth_steps = request.at("growth_steps").get<int64_t>()});
+  const Variable w(tensor_of(request.at("initial")), {.name = "w"});
+  const train::Checkpoint checkpoint({{"optimizer", optimizer}, {"w", w}});
+  if (request.contains("load")) checkpoint.read(request.at("load").get<std::string>());
+  Json answer = {{"steps", Json::array()}};
+  for (const Json& slope : request.at("slopes")) {
+    GradientTape tape;
+    optimizer.minimize((w.value() * tensor_of(slope)).sum(), {w}, tape);
+    answer["steps"].push_back({{"value", json_of(w.value())},
+                               {"scale", optimizer.loss_scale().item<double>()},
+                               {"counter", optimizer.dynamic_counter().value().item<int64_t>()},
+                               {"iterations", optimizer.iterations().value().item<int64_t>()},
+                               {"skipped", optimizer.skipped_updates()}});
+  }
+  if (request.contains("save")) checkpoint.write(request.at("save").get<std::string>());
   return answer;
 }
 

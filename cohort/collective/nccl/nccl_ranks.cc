@@ -1,7 +1,5 @@
 #include "cohort/collective/nccl/nccl_ranks.h"
 
-#include <torch/version.h>
-
 #include "cohort/core/error.h"
 
 namespace cohort::collective::nccl {
@@ -18,14 +16,23 @@ void check(Result result, const char* what) {
           "by CUDA_VISIBLE_DEVICES or the strategy's devices"));
 }
 
+namespace {
+
+// libtorch 2.7 and before have no such member.
+template <class Stream>
+void* native_handle(const Stream& stream) {
+  if constexpr (requires { stream.native_handle(); }) {
+    return stream.native_handle();
+  } else {
+    throw UnimplementedError(str("NCCL on a stream of ", stream.device().str(),
+                                 " that is not the default one needs libtorch 2.11 or later"));
+  }
+}
+
+}  // namespace
+
 void* raw_stream(const c10::Stream& stream) {
-  if (stream.id() == 0) return nullptr;  // the default one, which CUDA calls 0
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
-  return stream.native_handle();
-#else
-  throw UnimplementedError(str("NCCL on a stream of ", stream.device().str(),
-                               " that is not the default one needs libtorch 2.6 or later"));
-#endif
+  return stream.id() == 0 ? nullptr : native_handle(stream);  // CUDA calls the default one 0
 }
 
 NcclRanks::NcclRanks(const UniqueId& id, int ranks, int first,

@@ -35,14 +35,14 @@ class PreemptionWatch {
   // Fewer preemptions than this may be due to the kernel's own threads.
   static constexpr int kLeast = 2;
   static constexpr int kPerSecond = 50;
-  // Of a core, for kWindow at least: what the kernel's ticks of 10 ms can tell.
+  // The share of a core, for kWindow at least, that the kernel's ticks of 10 ms can tell.
   static constexpr double kShareOfOthers = 0.25;
   static constexpr std::chrono::milliseconds kWindow{200};
   // What others had a longer time ago says nothing.
   static constexpr std::chrono::milliseconds kLongestWindow{1000};
 
  private:
-  // As of now, or of a moment ago.
+  // Whether they had a share of late; the answer may be kWindow old.
   bool have_others_computed(Time now);
 
   CoreContention& contention_;

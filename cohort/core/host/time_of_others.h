@@ -9,9 +9,9 @@
 namespace cohort::internal {
 
 // The seconds, since some point in the past, for which the cores that this process may use worked
-// for other processes, for the kernel, or (a virtual machine's) for the host's other guests. Nothing
-// where the system does not tell, or where a quota takes cores away as well. The kernel counts in
-// ticks of 10 ms, so only differences over some tenths of a second mean something.
+// for other processes, for the kernel, or (a virtual machine's) for the host's other guests.
+// Nothing where the system does not tell, or where a quota takes cores away as well. The kernel
+// counts in ticks of 10 ms, so only differences over some tenths of a second mean something.
 // Thread safety: any thread.
 std::optional<double> seconds_for_others();
 

@@ -57,6 +57,8 @@ struct VariableSpec {
   // In the host's memory, whatever the devices of the replicas: for counters, which the host reads
   // in every step.
   bool in_host_memory = false;
+  // Read in the dtype of an Autocast (variables/autocast.h).
+  bool autocast = false;
 };
 
 // The part of a variable that is to be made: the box of size `shape` that begins at `offset`. Both

@@ -40,6 +40,8 @@ struct UpdateStep {
   int64_t iteration = 0;
   // False: the gradients are already equal on all replicas, and those of replica 0 are used.
   bool aggregate_gradients = true;
+  // Multiplies the sums before all else, to undo what a loss was multiplied by.
+  double factor = 1;
   // Scales each target's gradient, between sum and update, so that its norm is at most this. 0: no
   // scaling.
   double clipnorm = 0;
@@ -49,7 +51,8 @@ struct UpdateStep {
   // Leaves every variable unchanged if a sum is not finite.
   bool skip_not_finite = false;
 
-  bool transforms_sums() const { return clipnorm > 0 || global_clipnorm > 0 || skip_not_finite; }
+  bool needs_norms() const { return clipnorm > 0 || global_clipnorm > 0 || skip_not_finite; }
+  bool transforms_sums() const { return needs_norms() || factor != 1; }
 };
 
 // The factor by which numbers of this norm are multiplied so that it is `most` at most. It is NaN,

@@ -152,10 +152,9 @@ void MirroredExchange::begin(Replica& replica, Arrival arrival) {
 
 void MirroredExchange::bring(Replica& replica, size_t target, const Tensor& gradient) {
   if (!gradient.defined()) return;
-  gradients_.bring(
-      local_id(replica), target,
-      usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group(),
-                      added_up_));
+  gradients_.bring(local_id(replica), target,
+                   usable_gradient(gradient, targets()[target].variable,
+                                   replica.replica_id_in_sync_group(), added_up_));
   if (between_ != nullptr && arrival_[local_id(replica)] == Arrival::kOneByOne) {
     between_->arrived(target);
   }
@@ -314,9 +313,8 @@ void MirroredExchange::prepare_sums(Contributions all) {
   if (sums_.memory.empty()) {
     for (size_t i = 0; i < count; ++i) {
       const distribute::Variable& variable = targets()[i].variable;
-      sums_.memory.push_back(is_on_host(i)
-                                 ? at::empty(variable.shape(), at::dtype(variable.dtype()))
-                                 : Tensor());
+      sums_.memory.push_back(
+          is_on_host(i) ? at::empty(variable.shape(), at::dtype(variable.dtype())) : Tensor());
     }
   }
   sums_.rows.assign(count, {});
@@ -376,23 +374,26 @@ void MirroredExchange::scale_sum(size_t i, double factor) {
 
 // Clips by the norm of all sums together, so that their direction stays. Squares are added up in
 // one order, whatever the number of replicas and tasks.
-void MirroredExchange::transform_sums(const UpdateStep& step) {
-  sums_.scale = 1;
-  sums_.result = {};
-  if (!step.transforms_sums()) return;
+void MirroredExchange::clip_sums(const UpdateStep& step) {
   square_sums();
   double squares = 0;
   for (size_t i = 0; i < targets().size(); ++i) {
-    squares += sums_.squares[i];
+    const double own = sums_.squares[i] * step.factor * step.factor;
+    squares += own;
     if (step.clipnorm == 0) continue;
-    const double factor = clip_factor(std::sqrt(sums_.squares[i]), step.clipnorm);
+    const double factor = clip_factor(std::sqrt(own), step.clipnorm);
     if (factor != 1) scale_sum(i, factor);
   }
   const double norm = std::sqrt(squares);
   sums_.result.global_norm = norm;
   if (!std::isfinite(norm) && step.skip_not_finite) sums_.result.updated = false;
-  if (step.global_clipnorm == 0) return;
-  sums_.scale = global_clip_factor(norm, step.global_clipnorm);
+  if (step.global_clipnorm > 0) sums_.scale *= global_clip_factor(norm, step.global_clipnorm);
+}
+
+void MirroredExchange::transform_sums(const UpdateStep& step) {
+  sums_.scale = step.factor;
+  sums_.result = {};
+  if (step.needs_norms()) clip_sums(step);
   if (sums_.scale == 1) return;
   for (size_t i = 0; i < targets().size(); ++i) {  // few numbers; the pass multiplies dense ones
     if (!sums_.rows[i].empty()) scale_sum(i, sums_.scale);

@@ -63,6 +63,7 @@ class MirroredExchange final : public GradientExchange {
   void prepare_sums(Contributions all);
   void add_up_on_devices(Contributions all);
   void transform_sums(const UpdateStep& step);
+  void clip_sums(const UpdateStep& step);
   template <class Visit>
   void visit_sum(size_t i, const Visit& visit);
   void scale_sum(size_t i, double factor);

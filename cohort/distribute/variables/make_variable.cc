@@ -106,6 +106,7 @@ struct Request {
   std::optional<DType> dtype = std::nullopt;
   std::shared_ptr<PendingValue> pending = nullptr;
   bool in_host_memory = false;
+  bool autocast = false;
 };
 
 // The spec that creators have made of it. Shapes and dtypes that are left open are those of the
@@ -138,6 +139,7 @@ VariablePtr make_in(StrategyCore& core, const Request& request, VariableCreation
   VariableInitializer initializer = creation.initializer;
   VariableSpec spec = resolve(spec_of(creation, initializer, request.dtype));
   spec.in_host_memory = request.in_host_memory;
+  spec.autocast = request.autocast;
   const bool mirrored = spec.options.synchronization == VariableSynchronization::ON_WRITE;
   if (request.pending != nullptr && mirrored && initializer.can_skip()) {
     return create_restored(core, spec, initializer, request.pending);
@@ -187,7 +189,7 @@ VariablePtr create(Request request) {
       Request request;
       VariablePtr result;
     } mine{{std::move(creation), request.dtype, has_own ? nullptr : request.pending,
-            request.in_host_memory},
+            request.in_host_memory, request.autocast},
            {}};
     const std::string call = agreed_text(mine.request.creation, request.dtype);
     replica->merge(call.c_str(), &mine, [&](std::span<void* const> all) {
@@ -211,6 +213,7 @@ Request request_of(const VariableSpec& spec, const VariableInitializer& initiali
                   spec.dtype};
   request.creation.options.dtype = spec.dtype;
   request.in_host_memory = spec.in_host_memory;
+  request.autocast = spec.autocast;
   return request;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/structure/structure.h"
+#include "cohort/distribute/variables/autocast.h"
 #include "cohort/distribute/variables/local_variable.h"
 #include "cohort/distribute/variables/make_variable.h"
 
@@ -71,7 +72,10 @@ VariableSynchronization Variable::synchronization() const {
 }
 VariableAggregation Variable::aggregation() const { return impl().options().aggregation; }
 
-Tensor Variable::value() const { return impl().read(); }
+Tensor Variable::value() const {
+  const VariableImpl& own = impl();
+  return own.spec().autocast ? internal::autocast_value(own.read()) : own.read();
+}
 const Variable& Variable::assign(const Tensor& value) const {
   return assigned(*this, AssignOp::kAssign, value);
 }
@@ -115,7 +119,8 @@ const Variable& Variable::scatter_div(const IndexedSlices& slices) const {
 
 Tensor Variable::sparse_read(const Tensor& indices) const {
   internal::check_row_ids(indices, impl().shape(), "sparse_read", name());
-  return impl().read_rows(indices);
+  const Tensor rows = impl().read_rows(indices);
+  return impl().spec().autocast ? internal::autocast_value(rows) : rows;
 }
 
 std::vector<Variable> Variable::shards() const {

@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/base/named.h"
+#include "cohort/keras/base/policy.h"
 #include "cohort/ops/gelu.h"
 #include "cohort/ops/kinks.h"
 
@@ -26,6 +27,11 @@ Tensor softmax(const Tensor& x) {
   return x.softmax(-1);
 }
 
+// libtorch 1.13 has none of bfloat16 on CPUs.
+Tensor mish(const Tensor& x) {
+  return x.is_cpu() ? at::mish(internal::widened(x)).to(x.scalar_type()) : at::mish(x);
+}
+
 using Function = Tensor (*)(const Tensor&);
 constexpr std::pair<std::string_view, Function> kFunctions[] = {
     {"linear", nullptr},
@@ -36,7 +42,7 @@ constexpr std::pair<std::string_view, Function> kFunctions[] = {
     {"gelu", internal::gelu},
     {"exponential", [](const Tensor& x) { return x.exp(); }},
     {"hard_sigmoid", [](const Tensor& x) { return (x * 0.2 + 0.5).clamp(0, 1); }},
-    {"mish", [](const Tensor& x) { return at::mish(x); }},
+    {"mish", mish},
     {"sigmoid", [](const Tensor& x) { return x.sigmoid(); }},
     {"softmax", softmax},
     {"softplus", internal::softplus},

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/base/policy.h"
 
 namespace cohort {
 namespace {
@@ -13,7 +15,8 @@ namespace {
 // The one place of Keras's process-wide settings.
 struct KerasContext {
   std::atomic<DType> floatx{float32};
-  std::mutex mutex;
+  std::mutex mutex;  // guards what follows
+  std::optional<keras::mixed_precision::Policy> policy;
   std::map<std::string, int, std::less<>> name_counts;
 };
 
@@ -69,4 +72,23 @@ std::string unique_object_name(std::string_view class_name) {
 }
 
 }  // namespace keras::backend
+
+namespace keras::mixed_precision {
+
+Policy global_policy() {
+  std::lock_guard lock(context().mutex);
+  return context().policy.value_or(Policy(internal::keras_floatx()));
+}
+
+void set_global_policy(const std::optional<Policy>& policy) {
+  if (policy && !at::isFloatingType(policy->compute_dtype())) {
+    throw InvalidArgumentError(internal::str(
+        "the global policy cannot be ", internal::quoted(policy->name()),
+        ": most layers compute with floating numbers alone; give one layer this .dtype"));
+  }
+  std::lock_guard lock(context().mutex);
+  context().policy = policy;
+}
+
+}  // namespace keras::mixed_precision
 }  // namespace cohort

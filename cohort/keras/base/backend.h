@@ -12,7 +12,8 @@
 
 namespace cohort::keras::backend {
 
-// The dtype of layers and metrics without one of their own; "float32" at start-up.
+// The dtype of metrics, and of layers where there is no mixed_precision::set_global_policy, without
+// one of their own; "float32" at start-up.
 // Thread safety (all of this header): any thread.
 COHORT_API std::string floatx();
 // Errors: InvalidArgument (anything but "float32" and "float64").

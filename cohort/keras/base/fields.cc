@@ -2,7 +2,6 @@
 
 #include <ATen/ops/tensor.h>
 
-#include <array>
 #include <functional>
 #include <utility>
 
@@ -14,11 +13,6 @@
 
 namespace cohort::internal {
 namespace {
-
-constexpr std::array<DType, 12> kFieldDTypes = {
-    DType::Float, DType::Double, DType::Half,         DType::BFloat16,
-    DType::Long,  DType::Int,    DType::Short,        DType::Char,
-    DType::Byte,  DType::Bool,   DType::ComplexFloat, DType::ComplexDouble};
 
 [[noreturn]] void throw_function(const char* what) {
   throw UnimplementedError(str("its ", what,
@@ -34,6 +28,10 @@ Json field_json(uint64_t value) { return value; }
 Json field_json(double value) { return value; }
 Json field_json(const std::string& value) { return value; }
 Json field_json(DType value) { return dtype_name(value); }
+Json field_json(const keras::mixed_precision::Policy& value) {
+  if (!value.is_mixed()) return value.name();
+  return json_of(serialized("keras.mixed_precision", "Policy", {{"name", value.name()}}));
+}
 Json field_json(const Tensor& value) {
   if (!value.defined()) return nullptr;
   const Tensor numbers = contiguous_elements(value.detach().to(c10::kCPU, DType::Double));
@@ -91,13 +89,22 @@ void read_field(const Json& json, std::string& value, const std::string& where) 
 void read_field(const Json& json, DType& value, const std::string& where) {
   if (!json.is_string()) throw_wrong_field(json, "a dtype's name", where);
   const std::string name = json.get<std::string>();
-  for (const DType dtype : kFieldDTypes) {
-    if (dtype_name(dtype) == name) {
-      value = dtype;
-      return;
-    }
+  const auto found = find_policy(name);
+  if (!found || found->is_mixed()) {
+    throw InvalidArgumentError(str(where, ": no dtype is called ", quoted(name)));
   }
-  throw InvalidArgumentError(str(where, ": no dtype is called ", quoted(name)));
+  value = found->compute_dtype();
+}
+void read_field(const Json& json, keras::mixed_precision::Policy& value, const std::string& where) {
+  const Json& name =
+      json.is_object() ? member_of(member_of(json, "config", where), "name", where) : json;
+  if (!name.is_string()) throw_wrong_field(name, "the name of a dtype or policy", where);
+  const auto found = find_policy(name.get<std::string>());
+  if (!found) {
+    throw InvalidArgumentError(
+        str(where, ": no dtype is called ", quoted(name.get<std::string>()), ", and no policy"));
+  }
+  value = *found;
 }
 void read_field(const Json& json, Tensor& value, const std::string& where) {
   if (json.is_null()) {
@@ -193,15 +200,6 @@ void FieldReader::always(const char* key, const Json& value) {
   if (found == nullptr || *found == value || found->is_null()) return;
   throw UnimplementedError(
       str(quoted(key), " is ", shown_json(*found), "; Cohort has only ", shown_json(value)));
-}
-
-void FieldReader::read_dtype(std::optional<DType>& dtype) {
-  const Json* found = find("dtype");
-  if (found == nullptr || found->is_null()) return;
-  const Json* name = found;
-  if (found->is_object())
-    name = &member_of(member_of(*found, "config", quoted("dtype")), "name", quoted("dtype"));
-  read_field(*name, dtype.emplace(), quoted("dtype"));
 }
 
 void FieldReader::finish() const {

@@ -23,6 +23,7 @@
 #include "cohort/keras/base/activations.h"
 #include "cohort/keras/base/config_json.h"
 #include "cohort/keras/base/initializers.h"
+#include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/regularizers.h"
 #include "cohort/keras/base/window.h"
 
@@ -35,6 +36,7 @@ Json field_json(uint64_t value);
 Json field_json(double value);
 Json field_json(const std::string& value);
 Json field_json(DType value);
+Json field_json(const keras::mixed_precision::Policy& value);
 Json field_json(const Tensor& value);  // undefined: null
 Json field_json(const keras::layers::Size2D& value);
 Json field_json(const keras::activations::Activation& value);
@@ -59,6 +61,8 @@ void read_field(const Json& json, uint64_t& value, const std::string& where);
 void read_field(const Json& json, double& value, const std::string& where);
 void read_field(const Json& json, std::string& value, const std::string& where);
 void read_field(const Json& json, DType& value, const std::string& where);
+// A name, or an object with one.
+void read_field(const Json& json, keras::mixed_precision::Policy& value, const std::string& where);
 void read_field(const Json& json, Tensor& value, const std::string& where);
 // Also a list of one or two numbers.
 void read_field(const Json& json, keras::layers::Size2D& value, const std::string& where);
@@ -163,7 +167,12 @@ class FieldReader {
   template <class Options>
   void common(Options& options) {
     (*this)("name", options.name);
-    if constexpr (requires { options.dtype; }) read_dtype(options.dtype);
+    if constexpr (requires { options.dtype; }) {
+      const Json* dtype = find("dtype");
+      if (dtype != nullptr && !dtype->is_null()) {
+        read_field(*dtype, options.dtype.emplace(float32), quoted("dtype"));
+      }
+    }
     for (const char* key : {"dtype", "trainable", "batch_input_shape"}) find(key);
   }
   // Errors: Unimplemented (a field that nobody has read, and that says something).
@@ -172,9 +181,6 @@ class FieldReader {
   const Json* find(const char* key);
 
  private:
-  // A name, or a policy.
-  void read_dtype(std::optional<DType>& dtype);
-
   const Json& json_;
   std::set<std::string, std::less<>> seen_;
 };

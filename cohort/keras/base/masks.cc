@@ -35,6 +35,10 @@ Tensor mask_factors(const Tensor& mask, const Tensor& values) {
   return factors;
 }
 
+double large_negative(const Tensor& scores) {
+  return scores.scalar_type() == DType::Half ? -65504 : -1e9;  // float16's lowest
+}
+
 Tensor count_unmasked(const Tensor& mask, const Tensor& losses) {
   const int64_t each = losses.numel() / std::max<int64_t>(mask.numel(), 1);
   return (mask.sum().to(losses.device(), losses.scalar_type()) * each).clamp_min(1);

@@ -22,6 +22,10 @@ Tensor keep_mask(const Tensor& input, Tensor output);
 // 1 where a step counts and 0 elsewhere, in the dtype and rank of `values`.
 Tensor mask_factors(const Tensor& mask, const Tensor& values);
 
+// What is added to scores that do not count, as Keras has it: no infinity, so that there is a
+// softmax where none counts.
+double large_negative(const Tensor& scores);
+
 // How many of `losses` count, 1 at least. Shape: [].
 Tensor count_unmasked(const Tensor& mask, const Tensor& losses);
 

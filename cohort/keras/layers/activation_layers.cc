@@ -67,11 +67,10 @@ internal::LayerOperation operation_of(const SoftmaxOptions& options) {
   return {.activation = "softmax"};
 }
 Tensor apply(const Tensor& input, const SoftmaxOptions& options) {
-  constexpr double kLargeNegative = -1e9;  // Keras's
   Tensor x = input;
   if (const Tensor mask = internal::mask_of(input);
       mask.defined() && mask.sizes() == input.sizes()) {
-    x = x + (1 - internal::mask_factors(mask, x)) * kLargeNegative;
+    x = x + (1 - internal::mask_factors(mask, x)) * internal::large_negative(x);
   }
   if (options.axis.size() > 1) return (x - x.logsumexp(options.axis, /*keepdim=*/true)).exp();
   const int64_t axis = options.axis[0];
@@ -83,7 +82,8 @@ template <class Options>
 class FunctionLayer final : public Layer, public internal::DescribesOperation {
  public:
   FunctionLayer(const char* class_name, Options options)
-      : Layer(class_name, {.name = options.name}), options_(std::move(options)) {
+      : Layer(class_name, {.name = options.name, .dtype = options.dtype}),
+        options_(std::move(options)) {
     set_input_spec({.floating = true});
   }
 

@@ -20,6 +20,7 @@ struct ReLUOptions {
   std::optional<double> max_value = std::nullopt;  // larger results are cut to it; not below 0
   double negative_slope = 0;                       // not below 0
   double threshold = 0;                            // not below 0
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 // x above the threshold, else negative_slope * (x - threshold).
@@ -32,6 +33,7 @@ class COHORT_API ReLU : public LayerHandle {
 
 struct LeakyReLUOptions {
   double alpha = 0.3;  // the slope below 0
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 // x above 0, else alpha * x.
@@ -43,6 +45,7 @@ class COHORT_API LeakyReLU : public LayerHandle {
 
 struct ELUOptions {
   double alpha = 1;  // minus it is the value far below 0
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 // x above 0, else alpha * (exp(x) - 1).
@@ -54,6 +57,7 @@ class COHORT_API ELU : public LayerHandle {
 
 struct SoftmaxOptions {
   std::vector<int64_t> axis = {-1};  // the axes over which the results add up to 1
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 // exp(x) over the sum of it. Of inputs of the shape of their mask, what is masked counts as minus

@@ -103,25 +103,31 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
       return add_weight(weight, {channels},
                         {.initializer = initializer,
                          .trainable = false,
+                         .dtype = dtype_of_weights(),
                          .synchronization = VariableSynchronization::ON_READ,
-                         .aggregation = VariableAggregation::MEAN});
+                         .aggregation = VariableAggregation::MEAN,
+                         .autocast = false});
+    };
+    const auto factor = [&](const char* weight, const initializers::Initializer& initializer,
+                            const regularizers::Regularizer& regularizer) {
+      return add_weight(weight, {channels},
+                        {.initializer = initializer,
+                         .regularizer = regularizer,
+                         .dtype = dtype_of_weights(),
+                         .autocast = false});
     };
     if (options_.scale) {
-      gamma_ = add_weight(
-          "gamma", {channels},
-          {.initializer = options_.gamma_initializer, .regularizer = options_.gamma_regularizer});
+      gamma_ = factor("gamma", options_.gamma_initializer, options_.gamma_regularizer);
     }
     if (options_.center) {
-      beta_ = add_weight(
-          "beta", {channels},
-          {.initializer = options_.beta_initializer, .regularizer = options_.beta_regularizer});
+      beta_ = factor("beta", options_.beta_initializer, options_.beta_regularizer);
     }
     moving_mean_ = statistic("moving_mean", options_.moving_mean_initializer);
     moving_variance_ = statistic("moving_variance", options_.moving_variance_initializer);
   }
 
   Tensor call(const Tensor& input, const CallOptions& options) override {
-    const Tensor x = input.to(dtype());
+    const Tensor x = input.to(dtype_of_weights());
     if (x.size(axis_) != moving_mean_.shape()[0]) {
       throw InvalidArgumentError(str("layer '", name(), "' was built for ", moving_mean_.shape()[0],
                                      " channels, but got ", internal::describe(input)));
@@ -129,10 +135,13 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
     const bool by_batch = *options.training && trainable();
     // Keras's kernel for images knows no mask.
     const Tensor mask = by_batch && !is_of_images(x.sizes()) ? internal::mask_of(input) : Tensor();
-    return internal::keep_mask(input, normalized(x, mask, by_batch));
+    return internal::keep_mask(input, normalized(x, mask, by_batch).to(compute_dtype()));
   }
 
  private:
+  // In which it computes: of 16 bits statistics would be worth nothing, in Keras neither.
+  DType dtype_of_weights() const { return variable_dtype() == float64 ? float64 : float32; }
+
   static bool is_of_images(at::IntArrayRef x) { return x.size() == 4 || x.size() == 5; }
 
   // mask: what counts in mean and variance; undefined: all.

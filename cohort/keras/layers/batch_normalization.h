@@ -28,7 +28,7 @@ struct BatchNormalizationOptions {
   // Mean and variance are those of the batches of all replicas, also of empty ones. In training a
   // call is then COLLECTIVE.
   bool synchronized = false;
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

@@ -58,7 +58,7 @@ class Conv1DImpl final : public Layer {
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {
-    Tensor padded = pad(input.to(dtype()).transpose(1, 2));
+    Tensor padded = pad(in_compute_dtype(input).transpose(1, 2));
     int64_t stride = window_.strides.width;
     if (internal::plan::has_gaps({1, window_.size.width}, {1, stride})) {
       padded = padded.slice(2, 0, padded.size(2), stride);

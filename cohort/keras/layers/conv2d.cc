@@ -75,7 +75,7 @@ class Conv2DImpl final : public Layer, public internal::DescribesOperation {
 
  private:
   Tensor convolve(const Tensor& input, const Tensor& bias) const {
-    Tensor images = internal::to_channels_first(input.to(dtype()));
+    Tensor images = internal::to_channels_first(in_compute_dtype(input));
     Border border;
     if (padding_ == Padding::kSame) {
       border = internal::same_border(images, window_);

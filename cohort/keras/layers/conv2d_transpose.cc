@@ -83,9 +83,11 @@ class Conv2DTransposeImpl final : public Layer {
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {
-    Tensor images = internal::to_channels_first(input.to(dtype()));
+    // libtorch 1.13 takes this convolution for another one where a CPU multiplies bfloat16.
+    const auto usable = [](const Tensor& x) { return x.is_cpu() ? internal::widened(x) : x; };
+    Tensor images = internal::to_channels_first(usable(in_compute_dtype(input)));
     // Not all of libtorch's paths take strides of their own (see Conv2D).
-    const Tensor kernel = kernel_.value().permute({3, 2, 0, 1}).contiguous();
+    const Tensor kernel = usable(kernel_.value()).permute({3, 2, 0, 1}).contiguous();
     if (images.size(0) == 0) images = images.contiguous();
     const Size2D& strides = window_.strides;
     const Size2D& dilation = window_.dilation;
@@ -101,7 +103,8 @@ class Conv2DTransposeImpl final : public Layer {
                              /*groups=*/1, {dilation.height, dilation.width});
     const std::vector<int64_t> cuts = {-columns.before, -columns.after, -rows.before, -rows.after};
     const bool whole = cuts == std::vector<int64_t>(cuts.size());
-    Tensor outputs = internal::to_channels_last(whole ? spread : at::constant_pad_nd(spread, cuts));
+    Tensor outputs = internal::to_channels_last(whole ? spread : at::constant_pad_nd(spread, cuts))
+                         .to(kernel_.value().scalar_type());
     if (bias_) outputs = outputs + bias_.value();
     return internal::activate_outputs(options_.activation, outputs);
   }

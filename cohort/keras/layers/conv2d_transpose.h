@@ -22,7 +22,7 @@ struct Conv2DTransposeOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
   regularizers::Regularizer activity_regularizer = {};
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

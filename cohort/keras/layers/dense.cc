@@ -70,17 +70,18 @@ class DenseImpl final : public Layer,
 
   Tensor call(const Tensor& input, const CallOptions&) override {
     return internal::keep_mask(
-        input, internal::activate_outputs(options_.activation, product(input.to(dtype()))));
+        input, internal::activate_outputs(options_.activation, product(in_compute_dtype(input))));
   }
 
  public:
   Tensor call_on_product(const internal::Product& input) override {
-    const Tensor left = input.left.to(dtype()), right = input.right.to(dtype());
+    const Tensor left = in_compute_dtype(input.left), right = in_compute_dtype(input.right);
     const int64_t rows = left.size(0), inner = left.size(1), columns = right.size(1);
     const bool from_the_right =
         inner * units_ * (rows + columns) < rows * columns * (inner + units_);
     if (!from_the_right) {
-      return internal::activate_outputs(options_.activation, product(input.value().to(dtype())));
+      return internal::activate_outputs(options_.activation,
+                                        product(in_compute_dtype(input.value())));
     }
     const Tensor bias = bias_ ? bias_.value() : Tensor();
     return internal::activate_outputs(

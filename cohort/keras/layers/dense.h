@@ -19,7 +19,7 @@ struct DenseOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
   regularizers::Regularizer activity_regularizer = {};
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

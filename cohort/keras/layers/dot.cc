@@ -31,7 +31,9 @@ struct Rows {
 class DotImpl final : public Layer {
  public:
   DotImpl(const AxisPair& axes, const DotOptions& options)
-      : Layer("Dot", {.name = options.name}), axes_(axes), normalize_(options.normalize) {
+      : Layer("Dot", {.name = options.name, .dtype = options.dtype}),
+        axes_(axes),
+        normalize_(options.normalize) {
     if (axes.first == 0 || axes.second == 0) {
       throw InvalidArgumentError(str("Dot: the axes are ", axes.first, " and ", axes.second,
                                      "; axis 0 is the batch, over which there is no sum"));

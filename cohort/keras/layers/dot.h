@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -23,6 +24,7 @@ struct AxisPair {
 
 struct DotOptions {
   bool normalize = false;  // vectors of length 1
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

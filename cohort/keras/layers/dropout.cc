@@ -110,7 +110,9 @@ void dropout_fields(Fields& field, Rate& rate, Seed& seed) {
 class DropoutImpl final : public Layer, public internal::DescribesOperation {
  public:
   DropoutImpl(double rate, const DropoutOptions& options)
-      : Layer("Dropout", {.name = options.name}), rate_(rate), seed_(options.seed) {
+      : Layer("Dropout", {.name = options.name, .dtype = options.dtype}),
+        rate_(rate),
+        seed_(options.seed) {
     internal::check_rate(rate, "Dropout", "rate");
     set_input_spec({.floating = true});
     if (options.seed) generators_ = std::make_unique<ReplicaGenerators>(*options.seed);

@@ -14,6 +14,7 @@ struct DropoutOptions {
   // Missing: the generator of the calling replica. Given: each replica draws from its own stream of
   // this seed, whose position checkpoints hold.
   std::optional<uint64_t> seed = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

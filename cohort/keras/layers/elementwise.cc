@@ -13,8 +13,9 @@ namespace {
 class ActivationImpl final : public Layer, public internal::DescribesOperation {
  public:
   ActivationImpl(activations::Activation activation, const ActivationOptions& options)
-      : Layer("Activation",
-              {.name = options.name, .activity_regularizer = options.activity_regularizer}),
+      : Layer("Activation", {.name = options.name,
+                             .dtype = options.dtype,
+                             .activity_regularizer = options.activity_regularizer}),
         activation_(std::move(activation)),
         activity_regularizer_(options.activity_regularizer) {}
 
@@ -54,7 +55,7 @@ class RescalingImpl final : public Layer {
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override {
-    Tensor scaled = input.to(dtype()) * scale_;
+    Tensor scaled = in_compute_dtype(input) * scale_;
     return offset_ == 0 ? scaled : scaled + offset_;
   }
 

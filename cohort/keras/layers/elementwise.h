@@ -15,6 +15,7 @@ namespace cohort::keras::layers {
 
 struct ActivationOptions {
   regularizers::Regularizer activity_regularizer = {};
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 // Shape: [..] -> the same.
@@ -25,7 +26,7 @@ class COHORT_API Activation : public LayerHandle {
 
 struct RescalingOptions {
   double offset = 0;
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 // x * scale + offset in the layer's dtype. Shape: [..], any numeric dtype -> the same.

@@ -34,7 +34,7 @@ void embedding_fields(Fields& field, Dim& input_dim, Dim& output_dim, Options& o
 class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
  public:
   EmbeddingImpl(int64_t input_dim, int64_t output_dim, EmbeddingOptions options)
-      : Layer("Embedding", {.name = options.name, .dtype = options.dtype}),
+      : Layer("Embedding", {.name = options.name, .dtype = options.dtype, .autocast = false}),
         input_dim_(input_dim),
         output_dim_(output_dim),
         options_(std::move(options)) {
@@ -72,7 +72,8 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
   // so do their gradients.
   std::optional<internal::Product> mean_of_rows(const Tensor& input) override {
     constexpr int64_t kMostRowsPerLength = 4;
-    if (options_.mask_zero || (dtype() != float32 && dtype() != float64)) return std::nullopt;
+    const bool is_wide = compute_dtype() == float32 || compute_dtype() == float64;
+    if (options_.mask_zero || !is_wide) return std::nullopt;
     const Tensor ids = checked_ids(input).to(at::kCPU, int64).contiguous();
     const int64_t batch = ids.size(0), length = ids.size(1);
     if (ids.numel() == 0) return std::nullopt;
@@ -94,7 +95,7 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
   Tensor look_up(const Tensor& input) override {
     // Its gradient has the looked-up rows only, and so has what a worker pulls from ps tasks.
     const Tensor ids = checked_ids(input);
-    const Tensor rows = embeddings_.impl().read_rows(ids);
+    const Tensor rows = in_compute_dtype(embeddings_.impl().read_rows(ids));
     return options_.mask_zero ? internal::with_mask(rows, ids != 0) : rows;
   }
 

@@ -15,7 +15,7 @@ struct EmbeddingOptions {
   initializers::Initializer embeddings_initializer = "uniform";
   regularizers::Regularizer embeddings_regularizer = {};
   bool mask_zero = false;  // the id 0 is padding: see Masking
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

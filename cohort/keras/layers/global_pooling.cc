@@ -28,7 +28,7 @@ class GlobalPoolingImpl : public Layer {
   // Over the axes between the batch and the channels; `rank` counts all.
   template <class Options>
   GlobalPoolingImpl(const char* class_name, int64_t rank, const Options& options, Pool pool)
-      : Layer(class_name, {.name = options.name}),
+      : Layer(class_name, {.name = options.name, .dtype = options.dtype}),
         keepdims_(options.keepdims),
         pool_(pool),
         averages_sequences_(rank == kSequences && pool == mean) {

@@ -9,7 +9,8 @@ namespace {
 class LambdaImpl final : public Layer {
  public:
   LambdaImpl(internal::StructureFunction<> function, LambdaOptions options)
-      : Layer("Lambda", {.name = std::move(options.name)}), function_(std::move(function)) {}
+      : Layer("Lambda", {.name = std::move(options.name), .dtype = options.dtype}),
+        function_(std::move(function)) {}
 
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this, [](internal::FieldWriter&) {

@@ -8,6 +8,7 @@
 //                            layers::Dense(1)});
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,7 @@
 namespace cohort::keras::layers {
 
 struct LambdaOptions {
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

@@ -76,33 +76,40 @@ class LayerNormalizationImpl final : public Layer {
     }
     if (axes_.back() == rank - 1) input_spec().last_dim = sizes_.back();
     if (options_.scale) {
-      gamma_ = add_weight(
-          "gamma", weights,
-          {.initializer = options_.gamma_initializer, .regularizer = options_.gamma_regularizer});
+      gamma_ = add_weight("gamma", weights,
+                          {.initializer = options_.gamma_initializer,
+                           .regularizer = options_.gamma_regularizer,
+                           .autocast = false});
     }
     if (options_.center) {
-      beta_ = add_weight(
-          "beta", weights,
-          {.initializer = options_.beta_initializer, .regularizer = options_.beta_regularizer});
+      beta_ = add_weight("beta", weights,
+                         {.initializer = options_.beta_initializer,
+                          .regularizer = options_.beta_regularizer,
+                          .autocast = false});
     }
   }
 
+  // In the dtype of its weights: float32 where the policy is a mixed one, as Keras.
   Tensor call(const Tensor& input, const CallOptions&) override {
-    const Tensor x = input.to(dtype());
+    const Tensor x = input.to(variable_dtype());
     const Tensor gamma = gamma_ ? gamma_.value() : Tensor();
     const Tensor beta = beta_ ? beta_.value() : Tensor();
     if (axes_.front() == x.dim() - static_cast<int64_t>(axes_.size())) {
-      return internal::keep_mask(
+      return finished(
           input, at::layer_norm(x, sizes_, along_axes(gamma), along_axes(beta), options_.epsilon));
     }
     const auto [variance, mean] = at::var_mean(x, axes_, /*unbiased=*/false, /*keepdim=*/true);
     Tensor output = (x - mean) * (variance + options_.epsilon).rsqrt();
     if (gamma.defined()) output = output * gamma.reshape(broadcast_);
     if (beta.defined()) output = output + beta.reshape(broadcast_);
-    return internal::keep_mask(input, output);
+    return finished(input, output);
   }
 
  private:
+  Tensor finished(const Tensor& input, const Tensor& output) const {
+    return internal::keep_mask(input, output.to(compute_dtype()));
+  }
+
   // Keras reads the weights in the order of the input's axes, whatever the order of the option.
   Tensor along_axes(const Tensor& weight) const {
     return weight.defined() && weight.sizes() != sizes_ ? weight.reshape(sizes_) : weight;

@@ -23,7 +23,7 @@ struct LayerNormalizationOptions {
   initializers::Initializer gamma_initializer = "ones";
   regularizers::Regularizer beta_regularizer = {};
   regularizers::Regularizer gamma_regularizer = {};
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

@@ -11,7 +11,8 @@ namespace {
 class MaskingImpl final : public Layer {
  public:
   explicit MaskingImpl(const MaskingOptions& options)
-      : Layer("Masking", {.name = options.name}), mask_value_(options.mask_value) {
+      : Layer("Masking", {.name = options.name, .dtype = options.dtype}),
+        mask_value_(options.mask_value) {
     set_input_spec({.min_rank = 3});
   }
 

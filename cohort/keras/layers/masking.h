@@ -13,6 +13,7 @@ namespace cohort::keras::layers {
 
 struct MaskingOptions {
   double mask_value = 0;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

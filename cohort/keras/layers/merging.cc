@@ -51,7 +51,7 @@ Tensor of_rank(int64_t rank, Tensor tensor) {
 class MergeImpl : public Layer {
  public:
   MergeImpl(const char* class_name, const MergeOptions& options, Merge merge)
-      : Layer(class_name, {.name = options.name}), merge_(merge) {}
+      : Layer(class_name, {.name = options.name, .dtype = options.dtype}), merge_(merge) {}
 
   std::optional<Config> get_config() const override { return internal::plain_layer_config(*this); }
 
@@ -102,7 +102,7 @@ class SubtractImpl final : public MergeImpl {
 class ConcatenateImpl final : public Layer {
  public:
   explicit ConcatenateImpl(const ConcatenateOptions& options)
-      : Layer("Concatenate", {.name = options.name}), axis_(options.axis) {}
+      : Layer("Concatenate", {.name = options.name, .dtype = options.dtype}), axis_(options.axis) {}
 
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this, [this](auto& field) { field("axis", axis_); });

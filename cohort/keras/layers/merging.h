@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -12,6 +13,7 @@
 namespace cohort::keras::layers {
 
 struct MergeOptions {
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 using AddOptions = MergeOptions;
@@ -50,6 +52,7 @@ class COHORT_API Minimum : public LayerHandle {
 
 struct ConcatenateOptions {
   int64_t axis = -1;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 // Shapes: one or more tensors of the same rank, equal except along `axis` -> concatenated along it.

@@ -49,7 +49,7 @@ class Projection final : public Layer {
     Shape sizes(input.sizes().begin(), input.sizes().begin() + static_cast<int64_t>(kept));
     sizes.insert(sizes.end(), out_.begin(), out_.end());
     const Tensor kernel = kernel_.value().flatten(0, static_cast<int64_t>(in_) - 1).flatten(1);
-    const Tensor x = input.to(dtype()).flatten(static_cast<int64_t>(kept));
+    const Tensor x = in_compute_dtype(input).flatten(static_cast<int64_t>(kept));
     const Tensor y = x.matmul(kernel).reshape(sizes);
     return bias_ ? y + bias_.value() : y;
   }
@@ -96,7 +96,10 @@ class MultiHeadAttentionImpl final : public Layer {
     check("key_dim", key_dim);
     check("value_dim", options_.value_dim.value_or(1));
     check("output_dim", options_.output_dim.value_or(1));
-    if (options_.dropout != 0) dropout_.emplace(Dropout(options_.dropout));
+    options_.dtype = dtype_policy();  // of its parts, too, which are made later
+    if (options_.dropout != 0) {
+      dropout_.emplace(Dropout(options_.dropout, {.dtype = options_.dtype}));
+    }
     set_input_spec({.min_rank = 2});
   }
 
@@ -146,8 +149,8 @@ class MultiHeadAttentionImpl final : public Layer {
     const Tensor value = heads(*value_, tensors[1]);
     Tensor scores = query.matmul(key.transpose(2, 3));
     if (const Tensor mask = mask_of_all(tensors, scores); mask.defined()) {
-      // Not minus infinity: where a query may attend to nothing, Keras attends to all alike.
-      scores = scores + (1 - mask.to(scores.scalar_type())) * -1e9;
+      // A query that may attend to nothing attends to all alike, as in Keras.
+      scores = scores + (1 - mask.to(scores.scalar_type())) * internal::large_negative(scores);
     }
     scores = scores.softmax(-1);
     if (dropout_) scores = (*dropout_)(scores, options);

@@ -23,7 +23,7 @@ struct MultiHeadAttentionOptions {
   initializers::Initializer bias_initializer = "zeros";
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

@@ -175,7 +175,7 @@ class NormalizationImpl final : public Layer {
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {
-    const Tensor x = input.to(dtype());
+    const Tensor x = in_compute_dtype(input);
     const Tensor mean = in_input_shape(is_given() ? options_.mean : mean_.value(), x);
     const Tensor deviation = in_input_shape(is_given() ? options_.variance : variance_.value(), x)
                                  .sqrt()

@@ -30,7 +30,7 @@ struct NormalizationOptions {
   Tensor mean = Tensor();
   Tensor variance = Tensor();
   bool invert = false;  // the other way: from mean 0 and variance 1 to these
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

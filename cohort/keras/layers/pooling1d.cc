@@ -14,7 +14,7 @@ class Pooling1DImpl final : public Layer {
  public:
   Pooling1DImpl(const std::string& class_name, int64_t pool_size, const Pooling1DOptions& options,
                 LayerHandle of_images)
-      : Layer(class_name, {.name = options.name}),
+      : Layer(class_name, {.name = options.name, .dtype = options.dtype}),
         pool_size_(pool_size),
         options_(options),
         of_images_(std::move(of_images)) {
@@ -52,7 +52,9 @@ void check_sizes(const char* layer, int64_t pool_size, const Pooling1DOptions& o
 }
 
 Pooling2DOptions of_rows(int64_t pool_size, const Pooling1DOptions& options) {
-  return {.strides = Size2D(1, options.strides.value_or(pool_size)), .padding = options.padding};
+  return {.strides = Size2D(1, options.strides.value_or(pool_size)),
+          .padding = options.padding,
+          .dtype = options.dtype};
 }
 
 template <class Pooling>

@@ -16,10 +16,12 @@ namespace cohort::keras::layers {
 struct Pooling1DOptions {
   std::optional<int64_t> strides = std::nullopt;  // missing: the pool size
   std::string padding = "valid";                  // or "same"; steps added by it never count
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 struct GlobalPooling1DOptions {
   bool keepdims = false;  // keep the pooled dimensions, with size 1
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

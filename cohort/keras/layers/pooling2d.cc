@@ -22,7 +22,7 @@ using internal::Window;
 class Pooling2DImpl : public Layer {
  public:
   Pooling2DImpl(const std::string& class_name, Size2D pool_size, const Pooling2DOptions& options)
-      : Layer(class_name, {.name = options.name}),
+      : Layer(class_name, {.name = options.name, .dtype = options.dtype}),
         window_{pool_size, options.strides.value_or(pool_size)},
         padding_(internal::parse_padding(options.padding, class_name)) {
     internal::check_positive(window_.size, class_name, "pool_size");

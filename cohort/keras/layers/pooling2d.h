@@ -16,10 +16,12 @@ namespace cohort::keras::layers {
 struct Pooling2DOptions {
   std::optional<Size2D> strides = std::nullopt;  // missing: the pool size
   std::string padding = "valid";                 // or "same"; pixels added by it never count
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 struct GlobalPooling2DOptions {
   bool keepdims = false;  // keep the pooled dimensions, with size 1
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

@@ -15,7 +15,8 @@ using internal::str;
 
 class FlattenImpl final : public Layer, public internal::DescribesOperation {
  public:
-  explicit FlattenImpl(const ReshapingOptions& options) : Layer("Flatten", {.name = options.name}) {
+  explicit FlattenImpl(const ReshapingOptions& options)
+      : Layer("Flatten", {.name = options.name, .dtype = options.dtype}) {
     set_input_spec({.min_rank = 1});
   }
 
@@ -38,7 +39,8 @@ class FlattenImpl final : public Layer, public internal::DescribesOperation {
 class ReshapeImpl final : public Layer, public internal::DescribesOperation {
  public:
   ReshapeImpl(Shape target_shape, const ReshapingOptions& options)
-      : Layer("Reshape", {.name = options.name}), target_shape_(std::move(target_shape)) {
+      : Layer("Reshape", {.name = options.name, .dtype = options.dtype}),
+        target_shape_(std::move(target_shape)) {
     const auto unknown = std::count(target_shape_.begin(), target_shape_.end(), -1);
     const bool negative = std::any_of(target_shape_.begin(), target_shape_.end(),
                                       [](int64_t size) { return size < -1; });

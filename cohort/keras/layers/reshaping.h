@@ -4,6 +4,7 @@
 //   layers::Reshape({40, -1});       // [batch, 5, 5, 64] -> [batch, 40, 40]
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -12,6 +13,7 @@
 namespace cohort::keras::layers {
 
 struct ReshapingOptions {
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

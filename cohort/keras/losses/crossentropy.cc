@@ -14,6 +14,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/weighting.h"
 #include "cohort/keras/losses/label_watch.h"
 #include "cohort/ops/class_rows.h"
@@ -117,7 +118,7 @@ struct SparseWarnings {
 Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
                            const char* what, SparseWarnings& warnings) {
   const Predictions known = best_known(y_pred, logits_of_softmax(y_pred), from_logits, what);
-  const Tensor& predictions = known.values;
+  const Tensor predictions = widened(known.values);
   const bool are_logits = known.are_logits;
   if (!are_logits) warnings.scores.look(predictions, what);
   // Integer labels need no copy. Other labels go through the same loop, so that a label's dtype
@@ -227,7 +228,7 @@ Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char
 }
 
 Matched match_shapes(Tensor y_true, Tensor y_pred, const char* what) {
-  Matched matched{y_true, y_pred};
+  Matched matched{y_true, widened(y_pred)};
   squeeze_last_of_larger(matched.y_true, matched.y_pred);
   if (matched.y_true.sizes() != matched.y_pred.sizes() || !y_pred.is_floating_point()) {
     throw_shapes(what, y_true, y_pred);
@@ -237,7 +238,7 @@ Matched match_shapes(Tensor y_true, Tensor y_pred, const char* what) {
         str(what, ": predictions are a scalar; they need a batch dimension"));
   }
   check_real_labels(y_true, what);
-  matched.y_true = matched.y_true.to(y_pred.device(), y_pred.scalar_type());
+  matched.y_true = matched.y_true.to(y_pred.device(), matched.y_pred.scalar_type());
   return matched;
 }
 

@@ -8,6 +8,7 @@
 #include "cohort/distribute/strategies/context.h"
 #include "cohort/keras/base/config_json.h"
 #include "cohort/keras/base/masks.h"
+#include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/weighting.h"
 
 namespace cohort::keras::losses {
@@ -86,6 +87,7 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
                                    internal::describe(y_true), " and predictions ",
                                    internal::describe(y_pred), "; return the losses"));
   }
+  losses = internal::widened(losses);
   if (sample_weight.defined()) {
     losses = losses * internal::broadcast_weights(sample_weight, losses, name().c_str());
   }

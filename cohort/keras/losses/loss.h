@@ -36,6 +36,8 @@ struct LossOptions {
 class COHORT_API Loss {
  public:
   // Shapes: y_true, y_pred [batch, d0, .., dN] -> [batch, d0, .., dN-1], of y_pred's dtype.
+  // Losses of float16 and bfloat16 are turned into float32, in which those of this library are
+  // computed.
   using Function = std::function<Tensor(const Tensor& y_true, const Tensor& y_pred)>;
 
   Loss(Function per_example, LossOptions options = {});

@@ -4,6 +4,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
+#include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/ops/gradient_tape.h"
@@ -25,7 +26,7 @@ void PredictionMetric::update_state(const Tensor& y_true, const Tensor& y_pred,
   const NoGradient no_gradient;
   const auto constant = [](const Tensor& x) { return x.requires_grad() ? x.detach() : x; };
   try {
-    update_(state(), constant(y_true), constant(y_pred), sample_weight);
+    update_(state(), constant(y_true), internal::widened(constant(y_pred)), sample_weight);
   } catch (const c10::Error& error) {
     internal::throw_libtorch_error(
         error, internal::str("metric '", name(), "' failed on labels ", internal::describe(y_true),

@@ -140,7 +140,8 @@ class FunctionalImpl final : public Model {
   FunctionalImpl(const SymbolicStructure& inputs, const SymbolicStructure& outputs,
                  const ModelOptions& options)
       : Model("Functional",
-              {.name = options.name.empty() ? backend::unique_object_name("Model") : options.name}),
+              {.name = options.name.empty() ? backend::unique_object_name("Model") : options.name,
+               .autocast = false}),
         inputs_(inputs),
         outputs_(outputs),
         plan_(inputs, outputs),

@@ -16,7 +16,7 @@ using layers::LayerHandle;
 class SequentialImpl final : public Model {
  public:
   explicit SequentialImpl(const ModelOptions& options)
-      : Model("Sequential", {.name = options.name}) {}
+      : Model("Sequential", {.name = options.name, .autocast = false}) {}
 
   void add(const LayerHandle& layer) {
     const TensorSpec* input = internal::input_layer_spec(*layer.get());

@@ -2,12 +2,28 @@
 
 #include "cohort/keras/base/config_json.h"
 #include "cohort/keras/optimizers/optimizer_state.h"
+#include "cohort/keras/optimizers/scaled_optimizer.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {
 
 OptimizerState& OptimizerState::of(const keras::optimizers::Optimizer& optimizer) {
   return *optimizer.state_;
+}
+
+std::shared_ptr<OptimizerState> OptimizerState::shared(
+    const keras::optimizers::Optimizer& optimizer) {
+  return optimizer.state_.pointer();
+}
+
+ScaledOptimizer* scaled_optimizer(const keras::optimizers::Optimizer& optimizer) {
+  return optimizer.scaled_.get();
+}
+
+keras::optimizers::Optimizer without_scale(const keras::optimizers::Optimizer& optimizer) {
+  keras::optimizers::Optimizer inner = optimizer;
+  inner.scaled_ = nullptr;
+  return inner;
 }
 
 }  // namespace cohort::internal
@@ -21,12 +37,13 @@ Optimizer::Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> 
 
 void Optimizer::apply_gradients(const GradientsAndVariables& gradients,
                                 const ApplyOptions& options) const {
-  state_->apply(gradients, options);
+  scaled_ == nullptr ? state_->apply(gradients, options) : scaled_->apply(gradients, options);
 }
 
 void Optimizer::minimize(const Tensor& loss, const std::vector<Variable>& variables,
                          GradientTape& tape) const {
-  state_->minimize(loss, variables, tape);
+  scaled_ == nullptr ? state_->minimize(loss, variables, tape)
+                     : scaled_->minimize(loss, variables, tape);
 }
 
 void Optimizer::build(const std::vector<Variable>& variables) const { state_->build(variables); }
@@ -42,7 +59,8 @@ std::optional<Config> Optimizer::serialize() const {
   if (state_->class_name.empty() || !known_rate) return std::nullopt;
   Config config = state_->config;
   if (!state_->has_schedule()) config.set("learning_rate", learning_rate());
-  return internal::serialized("keras.optimizers", state_->class_name, internal::json_of(config));
+  config = internal::serialized("keras.optimizers", state_->class_name, internal::json_of(config));
+  return scaled_ == nullptr ? config : scaled_->serialize(config);
 }
 int64_t Optimizer::skipped_updates() const { return state_->skipped_updates(); }
 Variable Optimizer::iterations() const { return state_->iterations(); }
@@ -52,6 +70,9 @@ void Optimizer::set_learning_rate(double learning_rate) const {
 }
 List<Variable> Optimizer::variables() const { return state_->variables(); }
 const std::string& Optimizer::name() const { return state_->name(); }
-std::shared_ptr<train::Trackable> Optimizer::trackable() const { return state_.pointer(); }
+std::shared_ptr<train::Trackable> Optimizer::trackable() const {
+  if (scaled_ != nullptr) return scaled_;
+  return state_.pointer();
+}
 
 }  // namespace cohort::keras::optimizers

@@ -26,9 +26,16 @@
 
 namespace cohort {
 class GradientTape;
+namespace keras::optimizers {
+class Optimizer;
+}
 namespace internal {
 class OptimizerState;
-}
+class ScaledOptimizer;
+// What is behind a mixed_precision::LossScaleOptimizer; nullptr: the optimizer is of another class.
+ScaledOptimizer* scaled_optimizer(const keras::optimizers::Optimizer& optimizer);
+keras::optimizers::Optimizer without_scale(const keras::optimizers::Optimizer& optimizer);
+}  // namespace internal
 namespace train {
 class Trackable;
 }
@@ -93,12 +100,19 @@ class COHORT_API Optimizer {
   // Errors: InvalidArgument (names the option and its value).
   Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
             LearningRate learning_rate, const CommonOptions& options = {});
+  // The same optimizer, whose gradients `scaled` scales.
+  Optimizer(const Optimizer& inner, std::shared_ptr<internal::ScaledOptimizer> scaled)
+      : state_(inner.state_), scaled_(std::move(scaled)) {}
   // Says how the optimizer was made, in Keras's names.
   void describe(std::string_view class_name, const Config& config) const;
 
  private:
   friend class internal::OptimizerState;
+  friend internal::ScaledOptimizer* internal::scaled_optimizer(const Optimizer& optimizer);
+  friend Optimizer internal::without_scale(const Optimizer& optimizer);
+
   internal::Handle<internal::OptimizerState, "Optimizer"> state_;
+  std::shared_ptr<internal::ScaledOptimizer> scaled_;
 };
 
 }  // namespace keras::optimizers

@@ -7,6 +7,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/base/named.h"
+#include "cohort/keras/optimizers/loss_scale_optimizer.h"
+#include "cohort/keras/optimizers/scaled_optimizer.h"
 #include "cohort/optim/decays.h"
 
 namespace cohort::internal {
@@ -92,6 +94,18 @@ const std::vector<Named<ScheduleClass>>& schedule_classes() {
   return all;
 }
 
+keras::optimizers::Optimizer read_loss_scale_optimizer(FieldReader& field,
+                                                       const std::string& where) {
+  keras::mixed_precision::LossScaleOptions options;
+  field("dynamic", options.dynamic);
+  field("initial_scale", options.initial_scale);
+  field("dynamic_growth_steps", options.dynamic_growth_steps);
+  field.without_effect("is_legacy_optimizer", false);
+  const Json* const inner = field.find("inner_optimizer");
+  return keras::mixed_precision::LossScaleOptimizer(
+      read_optimizer(inner == nullptr ? Json(nullptr) : *inner, where), options);
+}
+
 }  // namespace
 
 keras::optimizers::Optimizer optimizer_of_name(std::string_view name) {
@@ -103,11 +117,16 @@ keras::optimizers::Optimizer optimizer_of_name(std::string_view name) {
 keras::optimizers::Optimizer read_optimizer(const Json& json, const std::string& where) {
   if (json.is_string()) return optimizer_of_name(json.get<std::string>());
   const ClassAndConfig parts = class_and_config(json, where);
+  const std::string here = str(where, " (", parts.class_name, ")");
+  if (parts.class_name == kLossScaleClass || parts.class_name == kOlderLossScaleClass) {
+    return read_fields(parts.config, here,
+                       [&](FieldReader& field) { return read_loss_scale_optimizer(field, here); });
+  }
   const auto* found = find_named(optimizer_classes(), parts.class_name);
   if (found == nullptr) {
     throw_unknown_name("optimizer", parts.class_name, names_of(optimizer_classes()), where);
   }
-  return read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value.read);
+  return read_fields(parts.config, here, found->value.read);
 }
 
 }  // namespace cohort::internal

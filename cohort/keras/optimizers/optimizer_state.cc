@@ -20,6 +20,7 @@
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/zip.h"
+#include "cohort/keras/optimizers/loss_scale.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/optim/transformed.h"
 
@@ -76,11 +77,13 @@ constexpr const char* kUpdateCount = "_iterations";
 constexpr const char* kFixedRate = "_learning_rate";
 constexpr const char* kScheduledRate = "_current_learning_rate";
 constexpr const char* kAccumulatedSums = "_gradient_accumulator";
-constexpr const char* kPlaces = "_index_dict";  // Keras's own: of variables in its lists
+constexpr const char* kPlaces = "_index_dict";    // Keras's own: of variables in its lists
+constexpr const char* kLossScale = "loss_scale";  // where a LossScaleOptimizer was saved
 
 bool is_of_every_optimizer(std::string_view name) {
   return name == kEverySlot || name == kUpdateCount || name == kFixedRate ||
-         name == kScheduledRate || name == kAccumulatedSums || name == kPlaces;
+         name == kScheduledRate || name == kAccumulatedSums || name == kPlaces ||
+         name == kLossScale;
 }
 
 using Names = std::set<std::string, std::less<>>;
@@ -143,15 +146,15 @@ const Variable& OptimizerState::iterations() {
   iterations_once_(str("optimizer '", name_, "'"), [&] {
     // Each replica counts for itself, so that counting needs no barrier: they count alike.
     if (!iterations_) {  // unless a restored value did not fit it the last time
-      iterations_ = create_own_variable(
-          {.shape = {},
-           .dtype = int64,
-           .options = {.name = name_ + "/iterations",
-                       .trainable = false,
-                       .synchronization = VariableSynchronization::ON_READ,
-                       .aggregation = VariableAggregation::ONLY_FIRST_REPLICA},
-           .in_host_memory = true},
-          [](const distribute::ShardInfo&) { return at::zeros({}, int64); });
+      iterations_ =
+          create_own_variable({.shape = {},
+                               .dtype = int64,
+                               .options = {.name = name_ + "/iterations",
+                                           .trainable = false,
+                                           .synchronization = VariableSynchronization::ON_READ,
+                                           .aggregation = VariableAggregation::ONLY_FIRST_REPLICA},
+                               .in_host_memory = true},
+                              [](const distribute::ShardInfo&) { return at::zeros({}, int64); });
       checkpoint_slots_.add_iterations(iterations_.impl());
     }
     if (schedule_ == nullptr && iterations_.impl().core()->steps_run_elsewhere()) {
@@ -183,7 +186,8 @@ void OptimizerState::set_learning_rate(double learning_rate) {
   learning_rate_.set(learning_rate);
 }
 
-void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOptions& options) {
+void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOptions& options,
+                           const GradientScaling& scaling) {
   if (gradients.empty()) return;
   ReplicaContext& replica = calling_replica();
   const NoGradient no_gradient;
@@ -200,16 +204,16 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
   for (size_t i = 0; i < gradients.size(); ++i) {
     exchange->bring(replica, i, means.empty() ? gradients[i].first : means[i]);
   }
-  const bool updated = update(replica, *exchange, !options.skip_gradients_aggregation);
+  const bool updated = update(replica, *exchange, !options.skip_gradients_aggregation, scaling);
   if (accumulator_ != nullptr) accumulator_->clear(replica, gradients);
-  if (!updated) skip(replica);
+  if (!updated) skip(replica, scaling);
 }
 
 void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& variables,
-                              GradientTape& tape) {
+                              GradientTape& tape, const GradientScaling& scaling) {
   if (variables.empty()) return;
   if (accumulator_ != nullptr) {  // most calls exchange nothing, so that nothing could overlap
-    return apply(zip(tape.gradient(loss, variables), variables), {});
+    return apply(zip(tape.gradient(loss, variables), variables), {}, scaling);
   }
   ReplicaContext& replica = calling_replica();
   const auto exchange = [&] {
@@ -221,11 +225,11 @@ void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& v
   }();
   exchange->backward(replica, loss, tape);
   const NoGradient no_gradient;
-  if (!update(replica, *exchange, /*aggregate_gradients=*/true)) skip(replica);
+  if (!update(replica, *exchange, /*aggregate_gradients=*/true, scaling)) skip(replica, scaling);
 }
 
 bool OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
-                            bool aggregate_gradients) {
+                            bool aggregate_gradients, const GradientScaling& scaling) {
   check_brought(replica, exchange);
   const ScopedFlushDenormals flush_denormals;  // the default strategy needs no run
   const int64_t iteration = iterations().value().item<int64_t>();
@@ -235,16 +239,20 @@ bool OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
                                 .rate_is_scheduled = schedule_ != nullptr,
                                 .iteration = iteration,
                                 .aggregate_gradients = aggregate_gradients,
+                                .factor = scaling.factor,
                                 .clipnorm = options_.clipnorm,
                                 .global_clipnorm = options_.global_clipnorm,
-                                .skip_not_finite = options_.not_finite != NotFinite::ALLOW});
-  if (result.updated) count_update(replica);
+                                .skip_not_finite = options_.not_finite != NotFinite::ALLOW ||
+                                                   scaling.loss_scale != nullptr});
+  if (result.updated || scaling.loss_scale != nullptr) count_update(replica);
+  if (scaling.loss_scale != nullptr) scaling.loss_scale->update(replica, result.updated);
   return result.updated;
 }
 
-void OptimizerState::skip(const ReplicaContext& replica) {
+void OptimizerState::skip(const ReplicaContext& replica, const GradientScaling& scaling) {
   const bool is_first = replica.local_replica_id() == 0;
   if (is_first) ++skipped_;
+  if (scaling.loss_scale != nullptr) return;  // which looks for its limit in this way
   const std::string what =
       str("optimizer '", name_, "': the gradients after ", iterations().value().item<int64_t>(),
           " updates are not finite (NaN or infinity in one replica or more); "

@@ -25,7 +25,15 @@ class Optimizer;
 
 namespace cohort::internal {
 
+class LossScale;
 class StrategyCore;
+
+// What a loss scale asks of an update.
+struct GradientScaling {
+  double factor = 1;  // by which the sums of the gradients are multiplied before all else
+  // Hears whether they are finite. An update for which they are not is left out, and counts.
+  LossScale* loss_scale = nullptr;
+};
 
 // Thread safety: as Optimizer.
 class OptimizerState final : public train::Trackable, public SavedKind {
@@ -36,10 +44,12 @@ class OptimizerState final : public train::Trackable, public SavedKind {
   ~OptimizerState() override;
   // The state that this handle names.
   static OptimizerState& of(const keras::optimizers::Optimizer& optimizer);
+  static std::shared_ptr<OptimizerState> shared(const keras::optimizers::Optimizer& optimizer);
 
   void apply(const keras::optimizers::GradientsAndVariables& gradients,
-             const keras::optimizers::ApplyOptions& options);
-  void minimize(const Tensor& loss, const std::vector<Variable>& variables, GradientTape& tape);
+             const keras::optimizers::ApplyOptions& options, const GradientScaling& scaling = {});
+  void minimize(const Tensor& loss, const std::vector<Variable>& variables, GradientTape& tape,
+                const GradientScaling& scaling = {});
   void build(const std::vector<Variable>& variables);
   void finalize_variable_values(const std::vector<Variable>& variables);
   // The same for those of the variables that have averages, if the optimizer keeps any.
@@ -70,9 +80,9 @@ class OptimizerState final : public train::Trackable, public SavedKind {
   // The rest of a step, after the gradients were passed. False: they are not finite, and not
   // wanted; skip says so.
   bool update(distribute::ReplicaContext& replica, GradientExchange& exchange,
-              bool aggregate_gradients);
+              bool aggregate_gradients, const GradientScaling& scaling);
   // Errors: InvalidArgument (NotFinite::RAISE).
-  void skip(const distribute::ReplicaContext& replica);
+  void skip(const distribute::ReplicaContext& replica, const GradientScaling& scaling);
   // In place: assign_add would cost several operations of libtorch's.
   void count_update(const distribute::ReplicaContext& replica);
   // The slots of variables seen before, new ones of the others.

@@ -14,6 +14,7 @@
 #include "cohort/keras/base/named.h"
 #include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/metric_state.h"
+#include "cohort/keras/optimizers/loss_scale_optimizer.h"
 #include "cohort/keras/training/compile_checks.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/small_sums.h"
@@ -140,6 +141,13 @@ int64_t rows_of_batch(distribute::ReplicaContext& replica, int64_t rows) {
       .item<int64_t>();
 }
 
+keras::optimizers::Optimizer scaled_for(const keras::mixed_precision::Policy& policy,
+                                        const keras::optimizers::Optimizer& optimizer) {
+  const bool is_right = policy.name() != "mixed_float16" || scaled_optimizer(optimizer) != nullptr;
+  if (is_right) return optimizer;
+  return keras::mixed_precision::LossScaleOptimizer(optimizer);
+}
+
 }  // namespace
 
 LossMean::LossMean(const std::string& name) : Metric(make_mean_state(name)) {}
@@ -160,10 +168,11 @@ void LossMean::add(const Tensor& mean, int64_t rows) const {
   state().add({mean.detach() * rows, at::scalar_tensor(rows, at::dtype(state().dtype()))});
 }
 
-CompiledModel::CompiledModel(const keras::CompileOptions& options, OutputNames output_names)
+CompiledModel::CompiledModel(const keras::CompileOptions& options,
+                             const keras::mixed_precision::Policy& policy, OutputNames output_names)
     : options_(options),
       output_names_(std::move(output_names)),
-      optimizer_(options.optimizer.make()),
+      optimizer_(scaled_for(policy, options.optimizer.make())),
       steps_per_execution_(options.steps_per_execution),
       loss_mean_("loss") {
   if (steps_per_execution_ < 1) {
@@ -330,7 +339,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     const int64_t own_counted = is_each ? rows * batch_rows : rows;
     counted = std::max(counted, own_counted);
     if (rows == 0) {
-      const Tensor nothing = prediction.sum() * 0;
+      const Tensor nothing = widened(prediction.sum()) * 0;
       minimized.push_back({nothing});
       if (part.mean) part.mean->add(nothing.detach(), 0);
       reported.push_back({nothing.detach()});

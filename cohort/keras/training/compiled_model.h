@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/keras/base/policy.h"
 #include "cohort/keras/losses/loss.h"
 #include "cohort/keras/metrics/metric.h"
 #include "cohort/keras/metrics/reported_metrics.h"
@@ -31,11 +32,13 @@ class CompiledModel {
  public:
   using OutputNames = std::function<std::vector<std::string>(size_t count)>;
 
-  // output_names: those of the model.
+  // policy, output_names: the model's. An optimizer gets a loss scale if the model computes in
+  // float16.
   // Errors: InvalidArgument (steps_per_execution below 1; an unknown name of an optimizer, loss or
   // metric, with the nearest known one; one metric object in two places; an output named twice; two
   // metrics of one name).
-  CompiledModel(const keras::CompileOptions& options, OutputNames output_names);
+  CompiledModel(const keras::CompileOptions& options, const keras::mixed_precision::Policy& policy,
+                OutputNames output_names);
 
   const keras::CompileOptions& options() const { return options_; }
   const keras::optimizers::Optimizer& optimizer() const { return optimizer_; }

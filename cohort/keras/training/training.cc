@@ -49,7 +49,7 @@ void Training::compile(const keras::CompileOptions& options, Model& model) {
             "that has ended, not in a callback"));
   }
   const auto compiled = std::make_shared<CompiledModel>(
-      options, [&model](size_t count) { return model.output_names(count); });
+      options, model.dtype_policy(), [&model](size_t count) { return model.output_names(count); });
   restore_waiting(compiled->optimizer(), model);
   waiting_optimizer_ = nullptr;
   compiled_ = compiled;

@@ -166,7 +166,7 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
     double squares = 0;
     for (Tensor& one : sums) {
       if (!one.defined()) continue;
-      const double of_target = sum_of_squares(one);
+      const double of_target = sum_of_squares(one) * step.factor * step.factor;
       squares += of_target;
       if (step.clipnorm == 0) continue;
       const double factor = clip_factor(std::sqrt(of_target), step.clipnorm);
@@ -177,9 +177,10 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
       result.updated = false;
       return result;
     }
-    const double factor = step.global_clipnorm == 0
-                              ? 1
-                              : global_clip_factor(result.global_norm, step.global_clipnorm);
+    double factor = step.factor;
+    if (step.global_clipnorm > 0) {
+      factor *= global_clip_factor(result.global_norm, step.global_clipnorm);
+    }
     for (Tensor& one : sums) {
       if (factor != 1 && one.defined()) one = scaled(one, factor);
     }

@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -41,8 +42,8 @@ struct {
 // Operations of which CUDA's kernels wait for the device, since a size depends on the values.
 bool waits(const std::string& operation) {
   static const auto* const names = new std::set<std::string>{
-      "aten::nonzero",      "aten::masked_select", "aten::_unique2", "aten::unique_dim",
-      "aten::_unique",      "aten::unique_consecutive", "aten::repeat_interleave"};
+      "aten::nonzero", "aten::masked_select",      "aten::_unique2",         "aten::unique_dim",
+      "aten::_unique", "aten::unique_consecutive", "aten::repeat_interleave"};
   return names->contains(operation);
 }
 
@@ -80,7 +81,8 @@ class HostCall {
   HostCall(const c10::OperatorHandle& operation, torch::jit::Stack& stack)
       : schema_(operation.schema()),
         stack_(stack),
-        arguments_(stack.end() - static_cast<std::ptrdiff_t>(schema_.arguments().size()), stack.end()) {
+        arguments_(stack.end() - static_cast<std::ptrdiff_t>(schema_.arguments().size()),
+                   stack.end()) {
     find_device();
     operation_.emplace(device_);
     const size_t first = stack.size() - arguments_.size();
@@ -116,7 +118,8 @@ class HostCall {
       if (argument.isTensorList()) {
         for (const Tensor& tensor : argument.toTensorVector()) note(tensor);
       }
-      if (argument.isDevice() && argument.toDevice().type() == kSimulated) device_ = argument.toDevice();
+      if (argument.isDevice() && argument.toDevice().type() == kSimulated)
+        device_ = argument.toDevice();
       if (argument.isGenerator() && argument.toGenerator().defined()) {
         TORCH_CHECK(argument.toGenerator().device().type() == kSimulated, schema_.name(),
                     ": expected a generator of the device, but found one of the CPU");
@@ -248,12 +251,64 @@ class HostCall {
   std::vector<std::pair<Tensor, Tensor>> sparse_views_;
 };
 
+Tensor without_half(const Tensor& host) {
+  return host.defined() && host.scalar_type() == at::kHalf ? host.to(at::kFloat) : host;
+}
+
+c10::IValue without_half(const c10::IValue& argument) {
+  if (argument.isTensor()) return without_half(argument.toTensor());
+  if (!argument.isTensorList()) return argument;
+  std::vector<Tensor> tensors = argument.toTensorVector();
+  for (Tensor& tensor : tensors) tensor = without_half(tensor);
+  return tensors;
+}
+
+// The results of a call without float16, as one with it would have given them: what it has written
+// to stands in the arguments.
+void round_to_half(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments,
+                   const std::vector<c10::IValue>& wide, torch::jit::Stack& stack) {
+  const auto writes = [](const c10::Argument& argument) {
+    return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+  };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!writes(schema.arguments()[i]) || !arguments[i].isTensor()) continue;
+    arguments[i].toTensor().copy_(wide[i].toTensor());
+  }
+  const size_t first = stack.size() - schema.returns().size();
+  for (size_t i = first; i < stack.size(); ++i) {
+    const bool is_new = !writes(schema.returns()[i - first]);
+    if (!is_new || !stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+    const Tensor result = stack[i].toTensor();
+    if (result.scalar_type() == at::kFloat) stack[i] = result.to(at::kHalf);
+  }
+}
+
+// GPUs have kernels of float16, which libtorch's CPU lacks: such a call computes in float32, and
+// its results are rounded.
+void call_on_host(const c10::OperatorHandle& operation, torch::jit::Stack& stack) {
+  const c10::FunctionSchema& schema = operation.schema();
+  const auto begin = stack.end() - static_cast<std::ptrdiff_t>(schema.arguments().size());
+  const auto below = begin - stack.begin();
+  const std::vector<c10::IValue> arguments(begin, stack.end());
+  try {
+    return operation.callBoxed(stack);
+  } catch (const c10::Error& error) {
+    if (std::string_view(error.what()).find("'Half'") == std::string_view::npos) throw;
+  }
+  std::vector<c10::IValue> wide;
+  for (const c10::IValue& argument : arguments) wide.push_back(without_half(argument));
+  stack.erase(stack.begin() + below, stack.end());
+  stack.insert(stack.end(), wide.begin(), wide.end());
+  operation.callBoxed(stack);
+  round_to_half(schema, arguments, wide, stack);
+}
+
 void run_on_device(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   ++counts.kernels;
   if (waits(operation.schema().name())) wait_for_device();
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   HostCall call(operation, *stack);
-  operation.callBoxed(stack);
+  call_on_host(operation, *stack);
   call.bring_results_back();
 }
 
@@ -262,8 +317,7 @@ Tensor empty(c10::IntArrayRef size, c10::optional<at::ScalarType> dtype, c10::op
              c10::optional<at::MemoryFormat> format) {
   TORCH_CHECK(!pinned.value_or(false), "only memory of the host can be pinned");
   const c10::OptionalDeviceGuard guard(device);
-  return at::detail::empty_generic(size, &device_allocator(),
-                                   c10::DispatchKeySet(kSimulatedKey),
+  return at::detail::empty_generic(size, &device_allocator(), c10::DispatchKeySet(kSimulatedKey),
                                    c10::dtype_or_default(dtype), format);
 }
 
@@ -352,12 +406,13 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTens
               weight.device());
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   OptionalTensor host_bias;
-  if (bias && bias->defined()) host_bias = host_view(*bias);
+  if (bias && bias->defined()) host_bias = without_half(host_view(*bias));
   const StreamOperation operation(input.device());
   for (const Tensor& read : {input, weight, bias.value_or(Tensor())}) operation.reads(read);
-  const Tensor made = adopt(at::convolution(host_view(input), host_view(weight), host_bias, stride,
-                                            padding, dilation, transposed, output_padding, groups),
-                            input.device());
+  const Tensor on_host =
+      at::convolution(without_half(host_view(input)), without_half(host_view(weight)), host_bias,
+                      stride, padding, dilation, transposed, output_padding, groups);
+  const Tensor made = adopt(on_host.to(input.scalar_type()), input.device());
   operation.writes(made);
   return made;
 }
@@ -371,11 +426,13 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
   const StreamOperation operation(input.device());
   for (const Tensor& read : {gradient, input, weight}) operation.reads(read);
   const int64_t outputs = transposed ? weight.size(1) * groups : weight.size(0);
-  const auto [of_input, of_weight, of_bias] = at::convolution_backward(
-      host_view(gradient), host_view(input), host_view(weight), c10::IntArrayRef(outputs), stride,
-      padding, dilation, transposed, output_padding, groups, wanted);
+  const auto [of_input, of_weight, of_bias] =
+      at::convolution_backward(without_half(host_view(gradient)), without_half(host_view(input)),
+                               without_half(host_view(weight)), c10::IntArrayRef(outputs), stride,
+                               padding, dilation, transposed, output_padding, groups, wanted);
   const auto to_device = [&](const Tensor& host) {
-    const Tensor made = host.defined() ? adopt(host, input.device()) : host;
+    const Tensor made =
+        host.defined() ? adopt(host.to(input.scalar_type()), input.device()) : host;
     operation.writes(made);
     return made;
   };
@@ -440,10 +497,12 @@ TORCH_LIBRARY_IMPL(aten, COHORT_SIMULATED_SPARSE, library) {
   library.impl("_sparse_coo_tensor_with_dims_and_tensors", make_sparse_of_parts);
   library.impl("_indices", indices_of);
   library.impl("_values", values_of);
-  library.impl("sparse_dim", [](const Tensor& sparse) { return sparse_impl(sparse)->sparse_dim(); });
+  library.impl("sparse_dim",
+               [](const Tensor& sparse) { return sparse_impl(sparse)->sparse_dim(); });
   library.impl("dense_dim", [](const Tensor& sparse) { return sparse_impl(sparse)->dense_dim(); });
   library.impl("_nnz", [](const Tensor& sparse) { return sparse_impl(sparse)->nnz(); });
-  library.impl("is_coalesced", [](const Tensor& sparse) { return sparse_impl(sparse)->coalesced(); });
+  library.impl("is_coalesced",
+               [](const Tensor& sparse) { return sparse_impl(sparse)->coalesced(); });
 }
 
 }  // namespace

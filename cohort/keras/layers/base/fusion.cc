@@ -15,13 +15,13 @@ namespace {
 bool can_average_rows(const Layer& first, const Layer& second) {
   return dynamic_cast<const LooksUpRows*>(&first) != nullptr &&
          dynamic_cast<const AveragesSequences*>(&second) != nullptr &&
-         !first.has_activity_regularizer();
+         first.dtype_policy() == second.dtype_policy() && !first.has_activity_regularizer();
 }
 
 // Whether what `averaging` gives need not be computed for `next`.
 bool can_multiply_on(const Layer& averaging, const Layer& next) {
   return dynamic_cast<const MultipliesInput*>(&next) != nullptr &&
-         !averaging.has_activity_regularizer();
+         averaging.dtype_policy() == next.dtype_policy() && !averaging.has_activity_regularizer();
 }
 
 // A tensor of a value's form, for layers that look at nothing else. All elements share one number.

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 TEST(Fusion, OfAnEmbeddingAndTheMeanOfItsRows) {
   for (const int64_t rows : {5, 1000}) {
     const std::vector<LayerHandle> layers{Embedding(rows, 4, {.dtype = float64}),
-                                          GlobalAveragePooling1D()};
+                                          GlobalAveragePooling1D({.dtype = float64})};
     const Sequential model(layers);
     const Tensor ids = at::randint(rows, {6, 3}, int64);
     GradientTape tape({.persistent = true});
@@ -45,7 +45,7 @@ TEST(Fusion, OfAnEmbeddingTheMeanOfItsRowsAndADenseLayer) {
   for (const int64_t rows : {5, 1000}) {
     for (const int64_t units : {1, 200}) {
       const std::vector<LayerHandle> layers{
-          Embedding(rows, 24, {.dtype = float64}), GlobalAveragePooling1D(),
+          Embedding(rows, 24, {.dtype = float64}), GlobalAveragePooling1D({.dtype = float64}),
           Dense(units,
                 {.activation = "tanh", .bias_initializer = "random_normal", .dtype = float64})};
       const Sequential model(layers);

@@ -17,13 +17,13 @@
 #include "cohort/core/threads/scratch.h"
 #include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/variables/autocast.h"
 #include "cohort/distribute/variables/variable_creation.h"
 #include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/layer_state.h"
-#include "cohort/keras/layers/base/placement.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -102,7 +102,13 @@ const std::string& Layer::name() const {
   return state_->name.get([&] { return backend::unique_object_name(class_name()); });
 }
 
-DType Layer::dtype() const { return state_->dtype; }
+const mixed_precision::Policy& Layer::dtype_policy() const { return state_->policy; }
+DType Layer::compute_dtype() const { return state_->policy.compute_dtype(); }
+DType Layer::variable_dtype() const { return state_->policy.variable_dtype(); }
+
+Tensor Layer::in_compute_dtype(const Tensor& x) const {
+  return internal::computable(x, compute_dtype());
+}
 
 bool Layer::built() const { return state_->build_once.done(); }
 
@@ -146,7 +152,10 @@ Structure Layer::operator()(const Structure& inputs, const CallOptions& options)
     return state_->run(placed, options,
                        [&](const CallOptions& resolved) { return call(placed, resolved); });
   };
-  return internal::has_gpus() ? run(internal::beside_weights(inputs, *this)) : run(inputs);
+  const auto run_cast = [&](const Structure& placed) {
+    return state_->needs_cast(placed) ? run(state_->cast(placed)) : run(placed);
+  };
+  return internal::has_gpus() ? run_cast(state_->beside_weights(inputs)) : run_cast(inputs);
 }
 
 void Layer::build(const std::vector<Shape>&) {}
@@ -170,12 +179,14 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOp
   }
   state_->check_name_is_free(name);
   const DType dtype = options.dtype.value_or(this->dtype());
-  const distribute::VariableSpec spec{.shape = shape,
-                                      .dtype = dtype,
-                                      .options = {.name = str(this->name(), "/", name),
-                                                  .trainable = options.trainable,
-                                                  .synchronization = options.synchronization,
-                                                  .aggregation = options.aggregation}};
+  const distribute::VariableSpec spec{
+      .shape = shape,
+      .dtype = dtype,
+      .options = {.name = str(this->name(), "/", name),
+                  .trainable = options.trainable,
+                  .synchronization = options.synchronization,
+                  .aggregation = options.aggregation},
+      .autocast = options.autocast && state_->casts_weights() && at::isFloatingType(dtype)};
   const std::string what = str("weight '", name, "' of layer '", this->name(), "', of shape ",
                                internal::shape_str(shape));
   const Variable variable = internal::with_typed_errors(what.c_str(), [&] {
@@ -219,7 +230,8 @@ void Layer::add_loss(const Tensor& loss) {
   state_->warn_unless_tracked(internal::LayerState::Lost::kLosses);
   const bool has_rows = internal::is_tracing() || internal::LayerState::counts_in_metrics();
   // The mean of nothing is no number.
-  state_->losses.add(has_rows ? loss : loss.nan_to_num(0, 0, 0) * 0);
+  const Tensor wide = internal::widened(loss);
+  state_->losses.add(has_rows ? wide : wide.nan_to_num(0, 0, 0) * 0);
 }
 
 void Layer::add_metric(const Tensor& value, const std::string& name) {

@@ -23,6 +23,7 @@
 #include "cohort/keras/base/config.h"
 #include "cohort/keras/base/initializers.h"
 #include "cohort/keras/base/list.h"
+#include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/regularizers.h"
 #include "cohort/train/objects/trackable.h"
 
@@ -60,18 +61,24 @@ class LayerHandle;
 struct LayerOptions {
   std::string name = "";  // empty: the class name in snake case, with a number from the second on
   bool trainable = true;
-  std::optional<DType> dtype = std::nullopt;  // of its weights; missing: backend::floatx()
+  // The dtypes of its computations and of its weights: one (float64), or a policy by name
+  // ("mixed_bfloat16"). Missing: mixed_precision::global_policy().
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   // Penalty on the layer's output, divided by the size of the (replica's) batch.
   regularizers::Regularizer activity_regularizer = {};
+  // Whether inputs of a floating dtype are cast to the dtype in which the layer computes.
+  bool autocast = true;
 };
 
 struct WeightOptions {
   initializers::Initializer initializer = "glorot_uniform";
   regularizers::Regularizer regularizer = {};
   bool trainable = true;
-  std::optional<DType> dtype = std::nullopt;  // missing: the layer's
+  std::optional<DType> dtype = std::nullopt;  // missing: the layer's variable_dtype()
   VariableSynchronization synchronization = VariableSynchronization::AUTO;
   VariableAggregation aggregation = VariableAggregation::NONE;
+  // Whether `call` reads it in the layer's compute_dtype(). Its gradient keeps its dtype.
+  bool autocast = true;
 };
 
 // Requirements of a layer on each of its inputs.
@@ -116,7 +123,11 @@ class COHORT_API Layer : public train::Trackable {
   const std::string& name() const;
   // "Dense".
   const std::string& class_name() const;
-  DType dtype() const;
+  DType dtype() const { return variable_dtype(); }
+  // In which it computes, and which its outputs have.
+  DType compute_dtype() const;
+  DType variable_dtype() const;
+  const mixed_precision::Policy& dtype_policy() const;
   bool built() const;
   // Whether tapes and optimizers are meant to change the variables. Set also in all children that
   // there are, which can be set otherwise afterwards; as long as it is false here, none of the
@@ -195,6 +206,9 @@ class COHORT_API Layer : public train::Trackable {
   // Errors (of track, too): InvalidArgument (the name is taken; that value, or what the initializer
   // made, has another shape or dtype).
   Variable add_weight(const std::string& name, const Shape& shape, WeightOptions options = {});
+  // In `call`: the tensor in the dtype in which floating inputs come, compute_dtype(); on CPUs,
+  // which do not compute in float16, for that float32 with float16's values.
+  Tensor in_compute_dtype(const Tensor& x) const;
   // Lists a variable made elsewhere. `regularizer` may be empty.
   void track(std::string name, const Variable& variable,
              regularizers::Regularizer regularizer = {});

@@ -14,7 +14,7 @@ namespace cohort::internal {
 template <class Fields>
 keras::Config layer_config(const keras::layers::Layer& layer, const Fields& fields) {
   FieldWriter writer;
-  writer("dtype", layer.dtype());
+  writer("dtype", layer.dtype_policy());
   fields(writer);
   return ConfigData::config_of(std::move(writer.json));
 }

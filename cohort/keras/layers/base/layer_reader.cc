@@ -84,8 +84,8 @@ LayerHandle custom_layer(const LayerReader::Custom& make, const Json& config,
     FieldReader(config).common(options);
     // Before it is built, for the function may not have passed it on. A class of Keras's may have
     // another than weights have.
-    if (options.dtype && at::isFloatingType(*options.dtype)) {
-      LayerState::of(*made.get()).dtype = *options.dtype;
+    if (options.dtype && at::isFloatingType(options.dtype->compute_dtype())) {
+      LayerState::of(*made.get()).policy = *options.dtype;
     }
     return made;
   } catch (...) {

@@ -10,9 +10,13 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategies/context.h"
 #include "cohort/distribute/strategies/strategy.h"
+#include "cohort/distribute/variables/autocast.h"
+#include "cohort/distribute/variables/local_variable.h"
 #include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/masks.h"
+#include "cohort/keras/layers/base/placement.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 
 namespace cohort::internal {
@@ -86,13 +90,14 @@ LayerState::LayerState(Layer& layer, std::string class_name, keras::layers::Laye
     : layer(layer),
       name(unless_empty(std::move(options.name))),
       class_name(unless_empty(std::move(class_name))),
-      dtype(options.dtype.value_or(keras_floatx())),
+      policy(options.dtype ? *options.dtype : keras::mixed_precision::global_policy()),
+      autocast(options.autocast),
       trainable(options.trainable),
       activity_regularizer(std::move(options.activity_regularizer)),
       strategy(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
-  if (!at::isFloatingType(dtype)) {
+  if (!at::isFloatingType(policy.compute_dtype())) {
     throw InvalidArgumentError(str("layer '", name.get_if() ? *name.get_if() : "", "': dtype ",
-                                   dtype_name(dtype), " is not a floating one"));
+                                   policy.name(), " is not a floating one"));
   }
 }
 
@@ -104,7 +109,8 @@ Structure LayerState::run(const Structure& inputs, const CallOptions& options,
   check_inputs(inputs);
   Structure outputs = [&] {
     try {
-      return body(guard.options());
+      const ScopedAutocast autocast(policy.compute_dtype());
+      return as_computed(body(guard.options()));
     } catch (const c10::Error& error) {
       throw_libtorch_error(error,
                            str("layer '", layer.name(), "' failed on ", describe_leaves(inputs)));
@@ -114,6 +120,53 @@ Structure LayerState::run(const Structure& inputs, const CallOptions& options,
   if (activity_regularizer) add_activity_loss(outputs);
   output_spec.get([&] { return batch_spec_of(outputs); });
   return outputs;
+}
+
+Structure LayerState::beside_weights(const Structure& inputs) const {
+  if (is_in_step()) return inputs;
+  // While the layer is not built, another thread may be making its weights.
+  const auto made = build_once.done() ? layer.weights() : keras::List<Variable>();
+  if (made.empty()) return copied_to_device(inputs, first_device(*strategy_of(layer)));
+  const VariableImpl& first = made[0].impl();
+  return first.is_local() ? copied_to_device(inputs, first.local().component(0).device()) : inputs;
+}
+
+bool LayerState::needs_cast(const Structure& inputs) const {
+  if (!autocast) return false;
+  const DType dtype = policy.compute_dtype();
+  bool needed = false;
+  inputs.for_each([&](const Leaf& leaf) {
+    if (needed || !leaf.is_tensor() || !leaf.tensor().defined()) return;
+    const Tensor& tensor = leaf.tensor();
+    const bool is_right = tensor.scalar_type() == dtype && dtype != DType::Half;
+    needed = !is_right && tensor.is_floating_point();
+  });
+  return needed;
+}
+
+Structure LayerState::cast(const Structure& inputs) const {
+  return inputs.map([&](const Leaf& leaf) -> Leaf {
+    const bool is_floating =
+        leaf.is_tensor() && leaf.tensor().defined() && leaf.tensor().is_floating_point();
+    if (!is_floating) return leaf;
+    return keep_mask(leaf.tensor(), computable(leaf.tensor(), policy.compute_dtype()));
+  });
+}
+
+// CPUs do not compute in float16: a layer in another one's call hands on what that can compute
+// with, float32 with float16's values. A layer of layers leaves what those have made.
+Structure LayerState::as_computed(const Structure& outputs) const {
+  const DType dtype = policy.compute_dtype();
+  if (dtype != DType::Half || !autocast || !children.empty()) return outputs;
+  const CallFrame* const caller = current_call->parent;
+  const bool goes_on = caller != nullptr && caller->layer->autocast;
+  return outputs.map([&](const Leaf& leaf) -> Leaf {
+    if (!leaf.is_tensor() || !leaf.tensor().defined()) return leaf;
+    const Tensor& output = leaf.tensor();
+    const bool rounds = goes_on && output.is_floating_point();
+    return keep_mask(output,
+                     rounds ? computable(output, dtype) : internal::as_computed(output, dtype));
+  });
 }
 
 void LayerState::ensure_built(const Structure& inputs) {
@@ -157,6 +210,7 @@ void LayerState::build(const Structure& inputs) {
   const keras::layers::InputSpec spec_before = input_spec;
   try {
     const Tracing for_real(false);  // what a layer is built with lasts
+    const ScopedAutocast in_own_dtype(std::nullopt);
     layer.build(shapes);
   } catch (...) {
     weights.resize(num_weights);
@@ -254,7 +308,7 @@ void LayerState::add_activity_loss(const Structure& outputs) {
   warn_unless_tracked(Lost::kLosses);
   outputs.for_each([&](const Leaf& leaf) {
     const Tensor& output = leaf.tensor();
-    const Tensor loss = activity_regularizer(output);
+    const Tensor loss = activity_regularizer(widened(output));
     const int64_t rows = output.dim() == 0 ? 1 : output.size(0);
     losses.add(rows == 0 ? loss * 0 : loss / rows);
   });
@@ -276,6 +330,7 @@ void LayerState::clear_losses(Visited& visited) {
 void LayerState::collect_losses(std::vector<Tensor>& found, Visited& visited) const {
   if (!visited.insert(this)) return;
   for (Tensor& loss : losses.get()) found.push_back(std::move(loss));
+  const ScopedAutocast in_own_dtype(std::nullopt);
   for (const Weight& weight : weights) {
     if (weight.regularizer) found.push_back(weight.regularizer(weight.variable.value()));
   }

@@ -17,6 +17,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/threads/lazy.h"
 #include "cohort/distribute/core/build_once.h"
+#include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/replica_tensors.h"
 #include "cohort/keras/layers/base/layer.h"
 #include "cohort/keras/metrics/mean.h"
@@ -98,6 +99,9 @@ struct LayerState {
   }
   // For a layer that is not built.
   std::string why_no_weights() const;
+  // What the layer is called with outside of steps: tensors of the host are copied to the device
+  // where its weights are, or will be. Where a step runs, they are there already.
+  Structure beside_weights(const Structure& inputs) const;
   // Whether this layer, or one in it, is not built and has made no weights in its constructor. A
   // model that is never called itself has those of its layers.
   bool awaits_weights() const;
@@ -106,10 +110,17 @@ struct LayerState {
   void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
                          Visited& visited) const;
 
+  // Whether an input of a floating dtype has another one than the layer computes in; the same
+  // inputs in that.
+  bool needs_cast(const Structure& inputs) const;
+  bool casts_weights() const { return policy.is_mixed() || policy.compute_dtype() == DType::Half; }
+  Structure cast(const Structure& inputs) const;
+
   Layer& layer;
   Lazy<std::string> name;
   Lazy<std::string> class_name;
-  DType dtype;
+  keras::mixed_precision::Policy policy;
+  bool autocast;
   bool trainable;
   bool tracked = false;  // by some other layer, which lists its variables
   bool has_taken_name = false;
@@ -135,6 +146,7 @@ struct LayerState {
   void build(const Structure& inputs);
   void check_inputs(const Structure& inputs) const;
   void add_activity_loss(const Structure& outputs);
+  Structure as_computed(const Structure& outputs) const;
 };
 
 // The strategy under which the layer's weights are made: that of the scope it was made in, or else

@@ -4,16 +4,22 @@
 #include <c10/core/Device.h>
 
 #include "cohort/core/structure/structure.h"
-#include "cohort/keras/layers/base/layer.h"
 
 namespace cohort::internal {
+
+class StrategyCore;
 
 // The device of the replica whose step the calling code runs; in a strategy's scope that of its
 // first replica; else the host.
 c10::Device computing_device();
 
-// What the layer is called with outside of steps: tensors of the host are copied to the device
-// where its weights are, or will be. Where a step runs, they are there already.
-Structure beside_weights(const Structure& inputs, const keras::layers::Layer& layer);
+// The first device on which the strategy computes; the host where other tasks compute.
+c10::Device first_device(const StrategyCore& core);
+
+// Whether the calling code is a replica's step.
+bool is_in_step();
+
+// The inputs with tensors of the host copied to `device`.
+Structure copied_to_device(const Structure& inputs, c10::Device device);
 
 }  // namespace cohort::internal

@@ -124,7 +124,7 @@ std::string why_unplanned(const Layer& layer) {
   const auto* describes = dynamic_cast<const DescribesOperation*>(&layer);
   if (describes == nullptr) return "its class describes no operation";
   if (layer.has_activity_regularizer()) return "it has an activity regularizer";
-  if (layer.dtype() != float32) return str("its dtype is ", dtype_name(layer.dtype()));
+  if (layer.dtype_policy() != float32) return str("its dtype is ", layer.dtype_policy().name());
   for (const bool training : {false, true}) {
     const LayerOperation operation = describes->operation(training);
     if (!operation.why_not.empty()) return operation.why_not;

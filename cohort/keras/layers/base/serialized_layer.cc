@@ -101,17 +101,23 @@ void add_what_all_layers_have(const Layer& layer, keras::Config& config) {
             " under \"trainable\", where a configuration has whether the layer "
             "is trainable; use another key"));
   }
-  const std::string dtype = dtype_name(layer.dtype());
+  const Json dtype = field_json(layer.dtype_policy());
   const Json dtype_given = json_of(config).value("dtype", Json(nullptr));
   // An InputLayer's or a lookup layer's own "dtype" is not that of its weights.
-  if (!dtype_given.is_null() && dtype_given != dtype && !is_keras_class(saved_class_name(layer))) {
+  const std::string policy = layer.dtype_policy().name();
+  const bool is_same = dtype_given.is_null() || dtype_given == dtype || dtype_given == policy;
+  if (!is_same && !is_keras_class(saved_class_name(layer))) {
     throw InvalidArgumentError(
         str("its get_config has ", shown_json(dtype_given),
             " under \"dtype\", where a configuration has the dtype of the layer's weights, ",
-            quoted(dtype), "; use another key"));
+            quoted(policy), "; use another key"));
   }
   config.set("name", name);
-  if (dtype_given.is_null() && writes_dtype(layer)) config.set("dtype", dtype);
+  if (dtype_given.is_null() && writes_dtype(layer)) {
+    Json json = json_of(config);
+    json["dtype"] = dtype;
+    config = ConfigData::config_of(std::move(json));
+  }
   if (writes_trainable(layer)) config.set("trainable", layer.trainable());
 }
 

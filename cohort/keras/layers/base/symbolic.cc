@@ -43,7 +43,7 @@ namespace {
 class InputLayerImpl final : public keras::layers::Layer {
  public:
   InputLayerImpl(TensorSpec spec, std::optional<int64_t> batch_size, std::string name)
-      : Layer("Input", {.name = std::move(name)}),
+      : Layer("Input", {.name = std::move(name), .autocast = false}),
         spec_(std::move(spec)),
         batch_size_(batch_size) {}
   const TensorSpec& spec() const { return spec_; }

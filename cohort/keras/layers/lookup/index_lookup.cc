@@ -64,7 +64,7 @@ int64_t num_rows(const Leaf& data) { return data.dim() < 2 ? 1 : data.sizes()[0]
 
 template <class Key>
 IndexLookup<Key>::IndexLookup(IndexLookupOptions<Key> options)
-    : Layer(options.class_name, {.name = options.name}),
+    : Layer(options.class_name, {.name = options.name, .autocast = false}),
       special_(options.special),
       max_tokens_(options.max_tokens),
       mode_(output_mode_of(options.output_mode, where())),

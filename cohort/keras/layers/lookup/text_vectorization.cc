@@ -82,7 +82,7 @@ internal::Json ngrams_json(const std::vector<int64_t>& lengths) {
 class TextVectorizationImpl final : public Layer {
  public:
   explicit TextVectorizationImpl(TextVectorizationOptions options)
-      : Layer("TextVectorization", {.name = options.name}),
+      : Layer("TextVectorization", {.name = options.name, .autocast = false}),
         options_(std::move(options)),
         tokenizer_(tokenizer_options(options_)),
         lookup_(make_text_lookup(options_)) {

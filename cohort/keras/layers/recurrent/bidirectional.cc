@@ -65,7 +65,7 @@ struct Outcome {
 class BidirectionalImpl final : public Layer {
  public:
   BidirectionalImpl(const LayerHandle& layer, BidirectionalOptions options)
-      : Layer("Bidirectional", {.name = options.name}),
+      : Layer("Bidirectional", {.name = options.name, .dtype = options.dtype}),
         given_(layer),
         given_backward_(options.backward_layer),
         merge_mode_(std::move(options.merge_mode)),

@@ -18,6 +18,7 @@ struct BidirectionalOptions {
   // Gives the options of the second layer, perhaps of another class; it goes the other way than the
   // first, and returns as much.
   std::optional<LayerHandle> backward_layer = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

@@ -65,7 +65,7 @@ class Cell : public Layer {
     double states;
   };
   Cell(std::string class_name, const Sizes& sizes, const Dropouts& dropouts,
-       std::optional<DType> dtype)
+       std::optional<mixed_precision::Policy> dtype)
       : Layer(std::move(class_name), {.dtype = dtype}), sizes_(sizes), dropouts_(dropouts) {}
 
   Run run(const Pass& pass) const;

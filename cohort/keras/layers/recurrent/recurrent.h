@@ -42,7 +42,7 @@ struct SimpleRNNOptions {
   // Ghahramani, 2016), other ones for each gate of the state. In [0, 1].
   double dropout = 0;
   double recurrent_dropout = 0;
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 
@@ -75,7 +75,7 @@ struct LSTMOptions {
   regularizers::Regularizer bias_regularizer = {};
   double dropout = 0;            // of the inputs
   double recurrent_dropout = 0;  // of the state; see SimpleRNNOptions
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 
@@ -107,7 +107,7 @@ struct GRUOptions {
   regularizers::Regularizer bias_regularizer = {};
   double dropout = 0;            // of the inputs
   double recurrent_dropout = 0;  // of the state; see SimpleRNNOptions
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 

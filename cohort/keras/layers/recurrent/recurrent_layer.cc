@@ -46,7 +46,7 @@ Structure RecurrentLayer::call(const Structure& inputs, const CallOptions& call_
                                    internal::describe_leaves(inputs)));
   }
   const Tensor mask = internal::mask_of(tensors[0]);
-  for (Tensor& tensor : tensors) tensor = tensor.to(dtype());
+  for (Tensor& tensor : tensors) tensor = in_compute_dtype(tensor);
   (*cell_)(tensors[0], call_options);  // where it did not fit before
   if (tensors[0].size(2) != cell_->features()) {
     throw InvalidArgumentError(str("layer '", name(), "' was built for ", cell_->features(),
