@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,6 +116,23 @@ TEST_F(GpuCaptureTest, AVariableHoldsWhatChangesNowAndThen) {
     EXPECT_EQ(result[0].item<float>(), i < 6 ? 1.f : 3.f);
   }
   EXPECT_EQ(graphs.size(), 1) << graphs.why_not();
+}
+
+Tensor plus_one(const Tensor& x) { return x + 1; }
+
+TEST_F(GpuCaptureTest, AFunctionOfTheProgramIsAStep) {
+  const OneDeviceStrategy strategy("GPU:0");
+  const StepGraphs graphs;
+  const std::function<Tensor(const Tensor&)> minus_one = [](const Tensor& x) { return x - 1; };
+  for (int i = 0; i < 10; ++i) {
+    const Tensor x = on_gpu(at::full({2}, static_cast<float>(i)));
+    const auto result = [&] {
+      return i % 2 == 0 ? strategy.run({.capture = graphs}, plus_one, x)
+                        : strategy.run({.capture = graphs}, minus_one, x);
+    }();
+    EXPECT_EQ(result.value(0)[0].item<float>(), static_cast<float>(i % 2 == 0 ? i + 1 : i - 1));
+  }
+  EXPECT_EQ(graphs.size(), 2) << graphs.why_not();
 }
 
 TEST_F(GpuCaptureTest, MoveOnlyResultsAreNotRecorded) {

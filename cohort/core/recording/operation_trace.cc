@@ -119,7 +119,7 @@ std::unique_ptr<at::ObserverContext> OperationTrace::on_operation(const at::Reco
 
 void OperationTrace::add(const at::RecordFunction& call) {
   const std::string name = call.name();
-  // The call that makes a view is noted; as_strided has the place in the memory beside it.
+  // Calls that make views are noted; as_strided, within them, has also a place in the memory.
   if (!name.starts_with("aten::") || name == "aten::as_strided") return;
   Fingerprint fingerprint(device_);
   fingerprint.add_text(name);

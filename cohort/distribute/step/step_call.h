@@ -278,7 +278,7 @@ class StepFrame final
   void visit_arguments(ArgumentVisitor& visitor, size_t replica) override {
     if constexpr (!Results::kIsCopyable) visitor.other("the result");
     if constexpr (std::is_lvalue_reference_v<Fn>) {
-      const auto* const which = std::addressof(fn_);
+      auto* const which = std::addressof(fn_);  // perhaps of a function
       visitor.value(&which, sizeof(which));
     }
     std::apply([&](auto&... argument) { (visit_argument(argument, replica, visitor), ...); }, args_);
