@@ -6,7 +6,7 @@
 //   Tensor scaled_loss = scaling.get_scaled_loss(loss);
 //   auto gradients = scaling.get_unscaled_gradients(
 //       tape.gradient(scaled_loss, model.trainable_variables()));
-//   scaling.apply_gradients(keras::zip(gradients, model.trainable_variables()));
+//   scaling.apply_gradients(zip(gradients, model.trainable_variables()));
 //
 // minimize, and with it fit, scales by itself; compile wraps the optimizer of a model whose policy
 // is "mixed_float16". See docs/mixed_precision.md.

@@ -9,6 +9,7 @@
 
 #include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
@@ -172,6 +173,24 @@ TEST(LossScaleOptimizer, AllReplicasUpdateOrNone) {
   EXPECT_EQ(counter_of(optimizer), 1);
   const auto counters = optimizer.dynamic_counter().components();
   for (const Tensor& own : counters.values()) EXPECT_EQ(own.item<int64_t>(), 1);
+}
+
+TEST(LossScaleOptimizer, AllTasksUpdateOrNone) {
+  distribute::run_all_tasks(2, 1, [](const distribute::Strategy& strategy, int task) {
+    const auto scope = strategy.scope();
+    const Variable w(numbers({9}), {.name = "w"});
+    const LossScaleOptimizer optimizer(SGD(1.), {.initial_scale = 8});
+    for (const double of_second : {kInfinity, 1.}) {
+      strategy.run([&] {
+        GradientTape tape;
+        optimizer.minimize((w.value() * (task == 1 ? of_second : 1)).sum(), {w}, tape);
+      });
+    }
+    EXPECT_EQ(w.value().item<double>(), 7);
+    EXPECT_EQ(scale_of(optimizer), 4);
+    EXPECT_EQ(counter_of(optimizer), 1);
+    EXPECT_EQ(optimizer.skipped_updates(), 1);
+  });
 }
 
 TEST(LossScaleOptimizer, AccumulatesScaledGradients) {
