@@ -1,7 +1,8 @@
 # Finds libtorch without its own package file: that one fails without a CUDA toolkit when
 # libtorch was built with CUDA, although its CPU part needs none.
 #
-# Hints: -DLibtorch_ROOT=DIR, where DIR holds include/ and lib/ (the folder torch/ of a wheel).
+# -DLibtorch_ROOT=DIR, where DIR holds include/ and lib/ (the folder torch/ of a wheel), takes that one
+# and no other.
 # -DLibtorch_CUDA=OFF leaves out torch_cuda, which does not load without NVIDIA's libraries.
 # A version that Cohort was not tried with gets a warning; one before 1.13 is refused.
 # Result: the imported target Libtorch::Libtorch, Libtorch_VERSION, Libtorch_CXX11_ABI.
@@ -9,13 +10,26 @@ option(Libtorch_CUDA "Load libtorch's CUDA part where it has one" ON)
 set(Libtorch_oldest 1.13)
 set(Libtorch_tried 1.13 2.6 2.7 2.11 2.15)
 
-find_path(Libtorch_INCLUDE_DIR ATen/core/Tensor.h
-          HINTS ${Libtorch_ROOT}/include)
+# Another root than the last time: what was found there does not count.
+if(DEFINED CACHE{Libtorch_found_in} AND NOT Libtorch_found_in STREQUAL "${Libtorch_ROOT}")
+  foreach(Libtorch_part INCLUDE_DIR torch_cpu_LIBRARY c10_LIBRARY torch_cuda_LIBRARY
+                        c10_cuda_LIBRARY)
+    unset(Libtorch_${Libtorch_part} CACHE)
+  endforeach()
+endif()
+set(Libtorch_found_in "${Libtorch_ROOT}" CACHE INTERNAL "The root that Libtorch was looked for in")
+set(Libtorch_places)
+if(Libtorch_ROOT)
+  # Headers of one libtorch and libraries of another do not go together.
+  set(Libtorch_places HINTS ${Libtorch_ROOT} PATH_SUFFIXES include lib/${CMAKE_LIBRARY_ARCHITECTURE}
+                      lib lib64 NO_DEFAULT_PATH)
+endif()
+find_path(Libtorch_INCLUDE_DIR ATen/core/Tensor.h ${Libtorch_places})
 # libtorch.so itself is empty, and that of a CUDA build needs torch_cuda.
-find_library(Libtorch_torch_cpu_LIBRARY torch_cpu HINTS ${Libtorch_ROOT}/lib)
-find_library(Libtorch_c10_LIBRARY c10 HINTS ${Libtorch_ROOT}/lib)
-find_library(Libtorch_torch_cuda_LIBRARY torch_cuda HINTS ${Libtorch_ROOT}/lib)
-find_library(Libtorch_c10_cuda_LIBRARY c10_cuda HINTS ${Libtorch_ROOT}/lib)
+find_library(Libtorch_torch_cpu_LIBRARY torch_cpu ${Libtorch_places})
+find_library(Libtorch_c10_LIBRARY c10 ${Libtorch_places})
+find_library(Libtorch_torch_cuda_LIBRARY torch_cuda ${Libtorch_places})
+find_library(Libtorch_c10_cuda_LIBRARY c10_cuda ${Libtorch_places})
 mark_as_advanced(Libtorch_INCLUDE_DIR Libtorch_torch_cpu_LIBRARY Libtorch_c10_LIBRARY
                  Libtorch_torch_cuda_LIBRARY Libtorch_c10_cuda_LIBRARY)
 
@@ -31,6 +45,10 @@ if(Libtorch_INCLUDE_DIR)
 endif()
 
 unset(Libtorch_refusal)
+if(Libtorch_ROOT AND NOT (Libtorch_INCLUDE_DIR AND Libtorch_torch_cpu_LIBRARY))
+  set(Libtorch_refusal "Libtorch_ROOT is '${Libtorch_ROOT}', which does not hold \
+include/ATen/core/Tensor.h and lib/libtorch_cpu.so; of a wheel, name the folder torch/.")
+endif()
 if(Libtorch_VERSION)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" Libtorch_minor_version ${Libtorch_VERSION})
   if(Libtorch_VERSION VERSION_LESS Libtorch_oldest)

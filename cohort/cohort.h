@@ -6,6 +6,8 @@
 // What a test of distributed code needs besides is in <cohort/testing/...>.
 #pragma once
 
+#include "cohort/core/language.h"  // before all others
+
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/coordination.h"

@@ -7,6 +7,8 @@
 // cohort/cohort.h includes all of it.
 #pragma once
 
+#include "cohort/core/language.h"  // before all others
+
 #include "cohort/core/error.h"
 #include "cohort/core/errors.h"
 #include "cohort/core/observe/logging.h"

@@ -85,6 +85,16 @@ if(status EQUAL 0)
   message(FATAL_ERROR "find_package(cohort 99.0) found version ${VERSION}")
 endif()
 
+# A root that holds no libtorch is an error, not a reason to take another one; in the same folder the
+# right one is found afterwards.
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -S ${PIPELINE} -B ${WORK}/pipeline -DLibtorch_ROOT=${WORK}/nowhere
+  RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors)
+if(status EQUAL 0 OR NOT errors MATCHES "${WORK}/nowhere" OR NOT errors MATCHES "DLibtorch_ROOT=DIR")
+  message(FATAL_ERROR "with a Libtorch_ROOT that is not there: ${status} ${errors}")
+endif()
+must(${CMAKE_COMMAND} -S ${PIPELINE} -B ${WORK}/pipeline -DLibtorch_ROOT=${Libtorch_ROOT})
+
 # With the sources in a project there are no tests and tools of ours. To compile them again would
 # take minutes: one source of the project shows that it finds the headers.
 must(${CMAKE_COMMAND} -S ${SUBPROJECT} -B ${WORK}/sub -G Ninja -DCOHORT=${COHORT}
