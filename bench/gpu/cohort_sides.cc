@@ -16,7 +16,9 @@ using Batch = tf::distribute::PerReplica<tf::Structure>;
 
 std::vector<std::string> devices() { return {gpu_or_cpu().is_cpu() ? "CPU:0" : "GPU:0"}; }
 
+// Layers of Keras compute in bfloat16 where the work says so; a module of libtorch's does not.
 tf::keras::ModelHandle make_model(const GpuWork& work) {
+  tf::keras::mixed_precision::set_global_policy(work.has("bf16") ? "mixed_bfloat16" : "float32");
   if (work.model == "cnn") {
     return tf::keras::Sequential({layers::Conv2D(32, 3, {.activation = "relu"}),
                                   layers::MaxPooling2D(), layers::Flatten(), layers::Dense(10)});

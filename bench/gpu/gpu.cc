@@ -4,6 +4,7 @@
 //
 // WORK is described in work.h. Each gives a line "RESULT WORK MILLISECONDS LOSS", or "FAIL WORK: why".
 // Without a GPU all of it runs on the CPU; --small then makes it quick. scripts/gpu runs it.
+#include <ATen/Context.h>
 #include <cohort/cohort.h>
 
 #include <chrono>
@@ -20,6 +21,7 @@ namespace {
 // Seconds of a step, and its loss. Steps are timed in three equal parts, of which the shortest counts:
 // what disturbs a GPU's host is never fast.
 void measure(const bench::GpuWork& work, double seconds) {
+  at::globalContext().setAllowTF32CuBLAS(work.has("tf32"));
   auto training = bench::train_with_cohort(work);
   if (!training) training = bench::train_with_libtorch(work);
   if (!training) throw std::invalid_argument("no side is called '" + work.side + "'");

@@ -1,4 +1,3 @@
-#include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/cuda/CUDAGraph.h>
@@ -95,7 +94,6 @@ class LibtorchTraining final : public GpuTraining {
   }
 
   void run(int64_t count) override {
-    at::globalContext().setAllowTF32CuBLAS(work_.has("tf32"));
     for (int64_t i = 0; i < count; ++i) step(batches_[next_++ % batches_.size()]);
     wait_for_gpu();
   }
