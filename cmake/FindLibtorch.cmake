@@ -47,7 +47,7 @@ endif()
 unset(Libtorch_refusal)
 if(Libtorch_ROOT AND NOT (Libtorch_INCLUDE_DIR AND Libtorch_torch_cpu_LIBRARY))
   set(Libtorch_refusal "Libtorch_ROOT is '${Libtorch_ROOT}', which does not hold \
-include/ATen/core/Tensor.h and lib/libtorch_cpu.so; of a wheel, name the folder torch/.")
+include/ATen/core/Tensor.h and lib/libtorch_cpu.so. Of a wheel, name the folder torch/.")
 endif()
 if(Libtorch_VERSION)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" Libtorch_minor_version ${Libtorch_VERSION})

@@ -27,9 +27,9 @@ namespace {
 
 using testing::device_counts;
 using testing::DeviceCounts;
-using testing::SimulatedGpus;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::SimulatedGpus;
 using ::testing::ThrowsMessage;
 
 constexpr int kStepsBeforeGraph = 3;  // one as it is, and two rehearsals
@@ -59,8 +59,10 @@ TEST_F(GpuCaptureTest, VariablesAndRandomNumbersAreThoseOfEachStep) {
       if (i == 6) total.assign(at::full({3}, 5.f));
       const Tensor x = on_gpu(at::full({3}, static_cast<float>(i)));
       const DeviceCounts before = device_counts();
-      results.push_back((capture ? strategy.run({.capture = graphs}, step, x)
-                                 : strategy.run(step, x)).value(0).cpu());
+      results.push_back(
+          (capture ? strategy.run({.capture = graphs}, step, x) : strategy.run(step, x))
+              .value(0)
+              .cpu());
       EXPECT_EQ((device_counts() - before).replays, capture && i >= kStepsBeforeGraph ? 1 : 0);
     }
     results.push_back(total.value().cpu());
@@ -151,7 +153,8 @@ TEST_F(GpuCaptureTest, ResultsOfEarlierStepsStay) {
   std::vector<Tensor> results;
   for (int i = 0; i < 6; ++i) {
     results.push_back(
-        strategy.run({.capture = graphs}, twice, on_gpu(at::full({2}, static_cast<float>(i)))).value(0));
+        strategy.run({.capture = graphs}, twice, on_gpu(at::full({2}, static_cast<float>(i))))
+            .value(0));
   }
   EXPECT_EQ(graphs.size(), 1);
   for (int i = 0; i < 6; ++i) {
@@ -171,7 +174,8 @@ TEST_F(GpuCaptureTest, ResultsOfAnyKindComeBack) {
     return std::pair(Both{x.sum(), x.size(0)}, Structure(tuple(x, x + 1)));
   };
   for (int i = 0; i < 6; ++i) {
-    const Structure batch = Structure::make_dict({{"x", on_gpu(at::full({3}, static_cast<float>(i)))}});
+    const Structure batch =
+        Structure::make_dict({{"x", on_gpu(at::full({3}, static_cast<float>(i)))}});
     const auto [both, pair] = strategy.run({.capture = graphs}, step, batch, 0.5).value(0);
     EXPECT_EQ(both.sum.item<float>(), 1.5f * static_cast<float>(i));
     EXPECT_EQ(both.rows, 3);
@@ -222,11 +226,8 @@ std::string why_not(const Step& step, const std::vector<float>& expected = {}) {
 }
 
 TEST_F(GpuCaptureTest, AStepThatReadsANumberRunsAsItIs) {
-  EXPECT_THAT(why_not(
-                  [](const Tensor& x) {
-                    return x.sum().item<float>() > 4 ? x * 2 : x;
-                  },
-                  {0, 1, 2, 6, 8, 10, 12}),
+  EXPECT_THAT(why_not([](const Tensor& x) { return x.sum().item<float>() > 4 ? x * 2 : x; },
+                      {0, 1, 2, 6, 8, 10, 12}),
               HasSubstr("it reads a number of the device"));
 }
 
@@ -238,8 +239,11 @@ TEST_F(GpuCaptureTest, ANumberThatChangesOnTheHostIsFound) {
 
 TEST_F(GpuCaptureTest, AConstantThatChangesIsFound) {
   float number = 0;
-  EXPECT_THAT(why_not([&](const Tensor& x) { return x * 0 + constant({++number, 0.f}); },
-                      {1, 2, 3, 4, 5, 6, 7}),
+  EXPECT_THAT(why_not(
+                  [&](const Tensor& x) {
+                    return x * 0 + constant({++number, 0.f});
+                  },
+                  {1, 2, 3, 4, 5, 6, 7}),
               HasSubstr("constant has a number"));
 }
 
@@ -284,8 +288,8 @@ TEST_F(GpuCaptureTest, AnErrorOfTheStepIsItsOwnAndChangesNothing) {
   for (int i = 0; i < kStepsBeforeGraph; ++i) strategy.run({.capture = graphs}, step, x);
   EXPECT_THAT([&] { strategy.run({.capture = graphs}, step, x); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("the step's own")));
-  EXPECT_TRUE(at::equal(strategy.run({.capture = graphs}, step, x).value(0).cpu(),
-                        at::full({2}, 2.f)));
+  EXPECT_TRUE(
+      at::equal(strategy.run({.capture = graphs}, step, x).value(0).cpu(), at::full({2}, 2.f)));
   EXPECT_EQ(graphs.size(), 1);
 }
 

@@ -78,9 +78,9 @@ void expect_equal(const Result& recorded, const Result& plain) {
 TEST_F(GpuCaptureFitTest, FitHasTheBitsOfStepsThatRunAsTheyAre) {
   const Data3 data, more;
   const auto fit = [&](const Sequential& model) {  // 9 steps an epoch, the last one of 6 rows
-    return model.fit(data.x, data.y,
-                     {.batch_size = 8, .epochs = 5, .verbose = 0,
-                      .validation_data = Data(more.x, more.y)});
+    return model.fit(
+        data.x, data.y,
+        {.batch_size = 8, .epochs = 5, .verbose = 0, .validation_data = Data(more.x, more.y)});
   };
   const Result recorded = result_of(false, fit), plain = result_of(true, fit);
   expect_equal(recorded, plain);
@@ -168,7 +168,7 @@ TEST_F(GpuCaptureFitTest, AStepOfFitIsOneLaunch) {
   EXPECT_EQ(more.host_waits, 0);
   // x, y, and what the host draws and counts; some of the batches had been read ahead.
   EXPECT_LE(more.to_device, 10 * 3);
-  EXPECT_EQ(more.kernels, 10 * 3);    // copies of x and y to the graph's memory, the graph
+  EXPECT_EQ(more.kernels, 10 * 3);  // copies of x and y to the graph's memory, the graph
 }
 
 // The lines of log that fit writes.

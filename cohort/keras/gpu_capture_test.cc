@@ -4,7 +4,6 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
-
 #include <gmock/gmock.h>
 
 #include <ostream>
@@ -47,8 +46,8 @@ struct Trainer {
     const Tensor noise = random::normal(x.sizes(), {.stddev = 0.1});
     const Tensor scores = model(x + noise, {.training = true});
     const Tensor loss = loss_of(y, scores).mean();
-    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables()),
-                                  model.trainable_variables()));
+    optimizer.apply_gradients(
+        zip(tape.gradient(loss, model.trainable_variables()), model.trainable_variables()));
     mean.update_state(loss);
     return loss;
   }
@@ -76,8 +75,8 @@ class GpuCaptureTest : public ::testing::Test {
 void expect_equal(const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) {
-    EXPECT_TRUE(at::equal(found[i], expected[i])) << i << ": " << found[i] << " instead of "
-                                                  << expected[i];
+    EXPECT_TRUE(at::equal(found[i], expected[i]))
+        << i << ": " << found[i] << " instead of " << expected[i];
   }
 }
 
@@ -91,8 +90,9 @@ struct Loop {
 // What `between` does before step i.
 using Between = std::function<void(int step, const Trainer&)>;
 
-Loop train(const Optimizer& optimizer, bool capture, int steps = 9, const Between& between = {},
-           const std::function<int64_t(int)>& rows = [](int) { return 8; }) {
+Loop train(
+    const Optimizer& optimizer, bool capture, int steps = 9, const Between& between = {},
+    const std::function<int64_t(int)>& rows = [](int) { return 8; }) {
   utils::set_random_seed(7);
   const OneDeviceStrategy strategy("GPU:0");
   const auto scope = strategy.scope();
@@ -143,24 +143,24 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         RecordedOptimizer{"SGD", [] { return optimizers::SGD({.learning_rate = 0.1}); }},
         RecordedOptimizer{"Nesterov",
-                      [] {
-                        return optimizers::SGD(
-                            {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
-                      }},
+                          [] {
+                            return optimizers::SGD(
+                                {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
+                          }},
         RecordedOptimizer{"Adam", [] { return optimizers::Adam({.learning_rate = 0.01}); }},
-        RecordedOptimizer{"ScheduledAdam",
-                      [] {
-                        return optimizers::Adam(
-                            {.learning_rate = optim::ExponentialDecay(
-                                 {.initial_learning_rate = 0.1, .decay_steps = 2,
-                                  .decay_rate = 0.5})});
-                      }},
+        RecordedOptimizer{
+            "ScheduledAdam",
+            [] {
+              return optimizers::Adam(
+                  {.learning_rate = optim::ExponentialDecay(
+                       {.initial_learning_rate = 0.1, .decay_steps = 2, .decay_rate = 0.5})});
+            }},
         RecordedOptimizer{"RMSprop", [] { return optimizers::RMSprop({.learning_rate = 0.01}); }},
         RecordedOptimizer{"CenteredRMSprop",
-                      [] {
-                        return optimizers::RMSprop(
-                            {.learning_rate = 0.01, .momentum = 0.5, .centered = true});
-                      }},
+                          [] {
+                            return optimizers::RMSprop(
+                                {.learning_rate = 0.01, .momentum = 0.5, .centered = true});
+                          }},
         RecordedOptimizer{"Adagrad", [] { return optimizers::Adagrad({.learning_rate = 0.01}); }},
         RecordedOptimizer{"Adadelta", [] { return optimizers::Adadelta({.learning_rate = 0.1}); }},
         RecordedOptimizer{"Adamax", [] { return optimizers::Adamax({.learning_rate = 0.01}); }},
@@ -168,13 +168,13 @@ INSTANTIATE_TEST_SUITE_P(
         RecordedOptimizer{"Ftrl", [] { return optimizers::Ftrl({.learning_rate = 0.01}); }},
         RecordedOptimizer{"Lion", [] { return optimizers::Lion({.learning_rate = 0.01}); }},
         RecordedOptimizer{"AveragesDecayAndClipvalue",
-                      [] {
-                        return optimizers::Adam({.learning_rate = 0.01,
-                                                 .clipvalue = 0.02,
-                                                 .weight_decay = 0.01,
-                                                 .use_ema = true,
-                                                 .ema_momentum = 0.9});
-                      }}),
+                          [] {
+                            return optimizers::Adam({.learning_rate = 0.01,
+                                                     .clipvalue = 0.02,
+                                                     .weight_decay = 0.01,
+                                                     .use_ema = true,
+                                                     .ema_momentum = 0.9});
+                          }}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(GpuCaptureTest, AReplayIsOneLaunchAndWaitsForNothing) {
@@ -238,14 +238,18 @@ TEST_F(GpuCaptureTest, LabelsOutOfRangeAreFoundAStepLater) {
   for (int i = 0; i < 5; ++i) losses_of(at::tensor({0, 2}, at::kLong));
   ASSERT_EQ(graphs.size(), 1) << graphs.why_not();
   EXPECT_TRUE(losses_of(at::tensor({1, 3}, at::kLong))[1].isnan().item<bool>());
-  EXPECT_THAT([&] { losses_of(at::tensor({0, 2}, at::kLong)); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("label 3 of an earlier step")));
+  EXPECT_THAT(
+      [&] {
+        losses_of(at::tensor({0, 2}, at::kLong));
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("label 3 of an earlier step")));
   EXPECT_FALSE(losses_of(at::tensor({0, 2}, at::kLong)).isnan().any().item<bool>());
 }
 
 TEST_F(GpuCaptureTest, WhatAnOptimizerCannotRecordIsNamed) {
   const auto reason = [](const Optimizer& optimizer) { return train(optimizer, true).why_not; };
-  EXPECT_THAT(reason(optimizers::Adam({.global_clipnorm = 0.1})), HasSubstr("the norm of the grad"));
+  EXPECT_THAT(reason(optimizers::Adam({.global_clipnorm = 0.1})),
+              HasSubstr("the norm of the grad"));
   EXPECT_THAT(reason(optimizers::Adam({.gradient_accumulation_steps = 2})),
               HasSubstr("gradient_accumulation_steps is 2"));
   EXPECT_THAT(reason(optimizers::Adam({.use_ema = true, .ema_overwrite_frequency = 3})),

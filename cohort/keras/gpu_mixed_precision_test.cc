@@ -68,9 +68,9 @@ int64_t waits_of_a_step(const optimizers::Optimizer& optimizer, const char* poli
 TEST(GpuMixedPrecisionSteps, WaitOnceForADynamicScaleAlone) {
   EXPECT_EQ(waits_of_a_step(optimizers::Adam(), "mixed_bfloat16"), 0);
   EXPECT_EQ(waits_of_a_step(LossScaleOptimizer(optimizers::Adam()), "mixed_float16"), 1);
-  EXPECT_EQ(waits_of_a_step(LossScaleOptimizer(optimizers::Adam(),
-                                               {.dynamic = false, .initial_scale = 128}),
-                            "mixed_float16"),
+  EXPECT_EQ(waits_of_a_step(
+                LossScaleOptimizer(optimizers::Adam(), {.dynamic = false, .initial_scale = 128}),
+                "mixed_float16"),
             0);
 }
 

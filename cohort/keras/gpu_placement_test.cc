@@ -68,8 +68,9 @@ TEST_F(GpuPlacementTest, VariablesMeetConstantsInAStep) {
   const MirroredStrategy strategy;
   const auto scope = strategy.scope();
   const Variable variable(at::ones({2}));
-  const auto products = strategy.run(
-      [&](ReplicaContext&) { return variable.value() * constant({2.f, 3.f}) + ones({2}); });
+  const auto products = strategy.run([&](ReplicaContext&) {
+    return variable.value() * constant({2.f, 3.f}) + ones({2});
+  });
   EXPECT_TRUE(at::equal(products.value(1).cpu(), at::tensor({3.f, 4.f})));
   EXPECT_TRUE(on_gpu(products.value(1), 1));
   variable.assign_add(at::ones({2}));
@@ -136,9 +137,10 @@ TEST_F(GpuPlacementTest, BatchesAreOnTheReplicasDevices) {
 TEST_F(GpuPlacementTest, SumsAndGathersOfReplicasOnTwoDevices) {
   const MirroredStrategy strategy;
   const auto sums = strategy.run([](ReplicaContext& context) {
-    const Tensor own = constant({1.f, 2.f}) * static_cast<double>(context.replica_id_in_sync_group() + 1);
-    return Structure(tuple(context.all_reduce(distribute::ReduceOp::SUM, own),
-                           context.all_gather(own, 0)));
+    const Tensor own =
+        constant({1.f, 2.f}) * static_cast<double>(context.replica_id_in_sync_group() + 1);
+    return Structure(
+        tuple(context.all_reduce(distribute::ReduceOp::SUM, own), context.all_gather(own, 0)));
   });
   EXPECT_TRUE(at::equal(sums.value(1)[0].tensor().cpu(), at::tensor({3.f, 6.f})));
   EXPECT_TRUE(at::equal(sums.value(0)[1].tensor().cpu(), at::tensor({1.f, 2.f, 2.f, 4.f})));

@@ -2,15 +2,14 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
-
 #include <gmock/gmock.h>
 
 #include "cohort/core/error.h"
 #include "cohort/core/structure/device.h"
 #include "cohort/distribute/strategies/replica_context.h"
-#include "cohort/testing/device/gpu_and_cpu.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/make_tensor.h"
+#include "cohort/testing/device/gpu_and_cpu.h"
 
 namespace cohort::keras {
 namespace {
@@ -24,8 +23,9 @@ using ::testing::ThrowsMessage;
 class GuideStep {
  public:
   explicit GuideStep(const optimizers::Optimizer& optimizer)
-      : optimizer_(optimizer), model_({layers::Conv2D(4, 3, {.activation = "relu"}),
-                                       layers::MaxPooling2D(), layers::Flatten(), layers::Dense(10)}) {}
+      : optimizer_(optimizer),
+        model_({layers::Conv2D(4, 3, {.activation = "relu"}), layers::MaxPooling2D(),
+                layers::Flatten(), layers::Dense(10)}) {}
 
   Tensor operator()(const Tensor& images, const Tensor& labels) const {
     GradientTape tape;
@@ -48,8 +48,8 @@ DeviceCounts counts_of_a_step(const optimizers::Optimizer& optimizer) {
   const distribute::OneDeviceStrategy strategy("GPU:0");
   const auto scope = strategy.scope();
   const GuideStep step(optimizer);
-  const auto batch = strategy.experimental_distribute_values_from_function(
-      [&](const distribute::ValueContext&) {
+  const auto batch =
+      strategy.experimental_distribute_values_from_function([&](const distribute::ValueContext&) {
         const auto device = internal::torch_device("GPU:0");
         return Structure(tuple(at::randn({8, 12, 12, 1}).to(device),
                                at::randint(10, {8}, at::kLong).to(device)));
@@ -83,8 +83,8 @@ DeviceCounts counts_of_a_step_of_fit() {
   const testing::SimulatedGpus gpus(1);
   const distribute::OneDeviceStrategy strategy("GPU:0");
   const auto scope = strategy.scope();
-  const Sequential model({layers::Conv2D(4, 3, {.activation = "relu"}), layers::Flatten(),
-                          layers::Dense(10)});
+  const Sequential model(
+      {layers::Conv2D(4, 3, {.activation = "relu"}), layers::Flatten(), layers::Dense(10)});
   model.compile({.optimizer = optimizers::Adam(),
                  .loss = losses::SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},
@@ -130,9 +130,12 @@ TEST(GpuSteps, ALabelOutOfRangeGivesNanAndThenAnError) {
   const Tensor bad = losses_of(at::tensor({1, 3}, at::kLong));
   EXPECT_FALSE(bad[0].isnan().item<bool>());
   EXPECT_TRUE(bad[1].isnan().item<bool>());
-  EXPECT_THAT([&] { losses_of(at::tensor({0, 2}, at::kLong)); },
-              ThrowsMessage<InvalidArgumentError>(
-                  HasSubstr("label 3 of an earlier step is outside [0, 3)")));
+  EXPECT_THAT(
+      [&] {
+        losses_of(at::tensor({0, 2}, at::kLong));
+      },
+      ThrowsMessage<InvalidArgumentError>(
+          HasSubstr("label 3 of an earlier step is outside [0, 3)")));
   EXPECT_FALSE(losses_of(at::tensor({0, 2}, at::kLong)).isnan().any().item<bool>());
 }
 

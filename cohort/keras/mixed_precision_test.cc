@@ -225,9 +225,8 @@ TEST(MixedLoss, IsComputedInFloat32) {
 }
 
 TEST(MixedLoss, OfASaturatedSoftmaxKnowsItsLogits) {
-  const layers::Dense dense(2, {.activation = "softmax",
-                                .kernel_initializer = "ones",
-                                .dtype = "mixed_bfloat16"});
+  const layers::Dense dense(
+      2, {.activation = "softmax", .kernel_initializer = "ones", .dtype = "mixed_bfloat16"});
   const losses::SparseCategoricalCrossentropy loss;
   dense(at::zeros({1, 1}));
   dense.set_weights({numbers({50, -50}, {1, 2}), numbers({0, 0})});

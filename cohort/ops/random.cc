@@ -69,9 +69,10 @@ Tensor drawn(const std::shared_ptr<internal::GeneratorStreams>& streams,
              const Options& options) {
   StepRecording* const recording = StepRecording::current();
   if (recording != nullptr && !internal::device_of_new_tensors().is_cpu()) {
-    return recording->host_values(shape, options.dtype, [streams, fill, options](const Tensor& host) {
-      streams->draw([&](Philox& random) { fill(random, host, options); });
-    });
+    return recording->host_values(
+        shape, options.dtype, [streams, fill, options](const Tensor& host) {
+          streams->draw([&](Philox& random) { fill(random, host, options); });
+        });
   }
   Tensor result = new_tensor(shape, options.dtype);
   streams->draw([&](Philox& random) { fill(random, result, options); });
@@ -81,7 +82,8 @@ Tensor drawn(const std::shared_ptr<internal::GeneratorStreams>& streams,
 // Numbers that stay on the host may decide what a step does.
 void not_in_recorded_step() {
   if (StepRecording* const recording = StepRecording::current()) {
-    recording->refuse("the host uses the numbers of a random generator (next_u64, make_seeds, skip)");
+    recording->refuse(
+        "the host uses the numbers of a random generator (next_u64, make_seeds, skip)");
   }
 }
 

@@ -35,7 +35,8 @@ class Adadelta final : public internal::FormulaRule<Adadelta> {
     const T epsilon = static_cast<T>(options_.epsilon);
     internal::for_each_element<2, T>(slice, [=](auto& param, auto& grad, auto& delta_var, auto g) {
       grad = rho * grad + gain * g * g;
-      const auto delta = -internal::square_root(delta_var + epsilon) * g / internal::square_root(grad + epsilon);
+      const auto delta =
+          -internal::square_root(delta_var + epsilon) * g / internal::square_root(grad + epsilon);
       delta_var = rho * delta_var + gain * delta * delta;
       param += lr * delta;
     });

@@ -55,12 +55,13 @@ class Adam final : public internal::FormulaRule<Adam> {
         param -= m * alpha / (internal::square_root(v) + epsilon);
       });
     } else {
-      internal::for_each_element<3, T>(slice, [=](auto& param, auto& m, auto& v, auto& v_hat, auto g) {
-        m += (g - m) * gain_1;
-        v += (g * g - v) * gain_2;
-        v_hat = internal::larger(v_hat, v);
-        param -= m * alpha / (internal::square_root(v_hat) + epsilon);
-      });
+      internal::for_each_element<3, T>(
+          slice, [=](auto& param, auto& m, auto& v, auto& v_hat, auto g) {
+            m += (g - m) * gain_1;
+            v += (g * g - v) * gain_2;
+            v_hat = internal::larger(v_hat, v);
+            param -= m * alpha / (internal::square_root(v_hat) + epsilon);
+          });
     }
   }
 

@@ -53,15 +53,16 @@ class Ftrl final : public internal::FormulaRule<Ftrl> {
     const T l1 = static_cast<T>(options_.l1_regularization_strength);
     const T twice_shrinkage = static_cast<T>(2 * options_.l2_shrinkage_regularization_strength);
     const auto twice_l2 = internal::more<T>(scalars, slice, 0);
-    internal::for_each_element<2, T>(slice, [=](auto& param, auto& accumulator, auto& linear, auto g) {
-      const auto shrunk = g + twice_shrinkage * param;
-      const auto grown = accumulator + g * g;
-      const auto grown_power = power(grown);
-      linear += shrunk - (grown_power - power(accumulator)) / lr * param;
-      const auto quadratic = grown_power / lr + twice_l2;
-      param = (internal::clipped(linear, l1) - linear) / quadratic;
-      accumulator = grown;
-    });
+    internal::for_each_element<2, T>(
+        slice, [=](auto& param, auto& accumulator, auto& linear, auto g) {
+          const auto shrunk = g + twice_shrinkage * param;
+          const auto grown = accumulator + g * g;
+          const auto grown_power = power(grown);
+          linear += shrunk - (grown_power - power(accumulator)) / lr * param;
+          const auto quadratic = grown_power / lr + twice_l2;
+          param = (internal::clipped(linear, l1) - linear) / quadratic;
+          accumulator = grown;
+        });
   }
 
   // In the arithmetic of T, as Keras computes it.

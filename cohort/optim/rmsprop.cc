@@ -78,10 +78,11 @@ class Rmsprop final : public internal::FormulaRule<Rmsprop> {
         param -= f.increment(g, square);
       });
     } else {
-      internal::for_each_element<2, T>(slice, [=](auto& param, auto& square, auto& velocity, auto g) {
-        f.decay(square, g * g);
-        f.push(param, velocity, f.increment(g, square));
-      });
+      internal::for_each_element<2, T>(slice,
+                                       [=](auto& param, auto& square, auto& velocity, auto g) {
+                                         f.decay(square, g * g);
+                                         f.push(param, velocity, f.increment(g, square));
+                                       });
     }
   }
 
@@ -94,11 +95,12 @@ class Rmsprop final : public internal::FormulaRule<Rmsprop> {
         param -= f.increment(g, square - mean * mean);
       });
     } else {
-      internal::for_each_element<3, T>(slice, [=](auto& param, auto& square, auto& velocity, auto& mean, auto g) {
-        f.decay(square, g * g);
-        f.decay(mean, g);
-        f.push(param, velocity, f.increment(g, square - mean * mean));
-      });
+      internal::for_each_element<3, T>(
+          slice, [=](auto& param, auto& square, auto& velocity, auto& mean, auto g) {
+            f.decay(square, g * g);
+            f.decay(mean, g);
+            f.push(param, velocity, f.increment(g, square - mean * mean));
+          });
     }
   }
 

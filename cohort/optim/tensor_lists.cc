@@ -152,8 +152,7 @@ TensorList sign_of(const TensorList& values) {
 TensorList larger(const TensorList& a, const TensorList& b) {
   TensorList results;
   for (size_t i = 0; i < a.tensors.size(); ++i) {
-    results.tensors.push_back(
-        at::where(a.tensors[i] >= b.tensors[i], a.tensors[i], b.tensors[i]));
+    results.tensors.push_back(at::where(a.tensors[i] >= b.tensors[i], a.tensors[i], b.tensors[i]));
   }
   return results;
 }

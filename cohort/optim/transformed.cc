@@ -83,9 +83,8 @@ class Transformed final : public UpdateRule {
   static internal::TensorNumber learning_rate_of(const StepScalars& scalars,
                                                  const TensorSlice& slice) {
     constexpr size_t kLearningRate = kStepNumbers - 1;
-    return slice.dtype == float32
-               ? internal::step_number<float>(scalars, slice, kLearningRate)
-               : internal::step_number<double>(scalars, slice, kLearningRate);
+    return slice.dtype == float32 ? internal::step_number<float>(scalars, slice, kLearningRate)
+                                  : internal::step_number<double>(scalars, slice, kLearningRate);
   }
 
   bool has_average() const { return options_.ema_momentum.has_value(); }

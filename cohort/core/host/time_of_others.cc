@@ -67,9 +67,8 @@ std::optional<double> seconds_for_others() {
   std::string text(kStatBytes, '\0');
   const ssize_t size = ::pread(stat.get(), text.data(), text.size(), 0);
   if (size <= 0) return std::nullopt;
-  const std::optional<double> busy =
-      busy_seconds({text.data(), static_cast<size_t>(size)}, cores,
-                   static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  const std::optional<double> busy = busy_seconds({text.data(), static_cast<size_t>(size)}, cores,
+                                                  static_cast<double>(::sysconf(_SC_CLK_TCK)));
   rusage own{};
   if (!busy || ::getrusage(RUSAGE_SELF, &own) != 0) return std::nullopt;
   return *busy - seconds(own.ru_utime) - seconds(own.ru_stime);

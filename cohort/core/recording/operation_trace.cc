@@ -19,9 +19,9 @@ std::atomic<OperationTrace*> the_watcher{nullptr};
 // The size of their results depends on values: the host waits for these.
 bool has_size_of_values(const std::string& name) {
   static const auto* const names = new std::set<std::string>{
-      "aten::nonzero",     "aten::masked_select",      "aten::_unique2",  "aten::unique_dim",
-      "aten::_unique",     "aten::unique_consecutive", "aten::_coalesce", "aten::equal",
-      "aten::bincount",    "aten::repeat_interleave"};
+      "aten::nonzero",  "aten::masked_select",      "aten::_unique2",  "aten::unique_dim",
+      "aten::_unique",  "aten::unique_consecutive", "aten::_coalesce", "aten::equal",
+      "aten::bincount", "aten::repeat_interleave"};
   return names->contains(name);
 }
 
@@ -141,8 +141,8 @@ void OperationTrace::add_memory(const c10::IValue& value) {
   const Tensor& tensor = value.toTensor();
   if (tensor.device().type() != device_.type() || tensor.layout() != at::kStrided) return;
   const c10::Storage& storage = tensor.storage();
-  const auto [place, is_new] = memory_.try_emplace(storage.unsafeGetStorageImpl(),
-                                                   storage.getWeakStorageImpl());
+  const auto [place, is_new] =
+      memory_.try_emplace(storage.unsafeGetStorageImpl(), storage.getWeakStorageImpl());
   // Another object may lie where one of this step has lain.
   if (!is_new && place->second.expired()) place->second = storage.getWeakStorageImpl();
 }

@@ -26,7 +26,8 @@ HostPart::HostPart(c10::Device device, const std::vector<Values>& all) : device_
   for (const Values& values : all) {
     auto block = std::find_if(blocks_.begin(), blocks_.end(),
                               [&](const Block& one) { return one.dtype == values.dtype; });
-    if (block == blocks_.end()) block = blocks_.insert(block, Block{values.dtype, 0, Tensor(), Tensor()});
+    if (block == blocks_.end())
+      block = blocks_.insert(block, Block{values.dtype, 0, Tensor(), Tensor()});
     places_.push_back({values, static_cast<size_t>(block - blocks_.begin()), block->size, {}});
     const int64_t elements = elements_of(values.shape);
     block->size += (elements + kAlignment - 1) / kAlignment * kAlignment;

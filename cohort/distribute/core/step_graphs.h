@@ -2,7 +2,7 @@
 //
 //   const StepGraphs graphs;
 //   for (const auto& batch : dist_dataset) {
-//     losses.push_back(strategy.run({.capture = graphs}, train_step, batch));
+//     strategy.run({.capture = graphs}, train_step, batch);
 //   }
 #pragma once
 

@@ -15,9 +15,7 @@
 namespace cohort::internal {
 namespace {
 
-const LocalVariable& local(const distribute::Variable& variable) {
-  return variable.impl().local();
-}
+const LocalVariable& local(const distribute::Variable& variable) { return variable.impl().local(); }
 
 // Updates the rows of `sum` alone: copies of them are updated and written back.
 void update_rows_of(const UpdateTarget& target, size_t component, const Tensor& sum,

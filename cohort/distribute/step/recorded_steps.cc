@@ -78,8 +78,8 @@ class FormVisitor final : public ArgumentVisitor {
   void add(const Tensor& tensor) {
     if (!tensor.defined()) return form_.push_back(0);
     if (tensor.device() != device_ || tensor.layout() != at::kStrided) {
-      return note(str("an argument of the step is a tensor of ", tensor.device().str(), ", and not a ",
-                      "dense one of the replica's ", device_.str()));
+      return note(str("an argument of the step is a tensor of ", tensor.device().str(),
+                      ", and not a ", "dense one of the replica's ", device_.str()));
     }
     form_.push_back(static_cast<uint64_t>(tensor.scalar_type()) << 8 |
                     static_cast<uint64_t>(tensor.dim()) << 1 | 1);
@@ -127,9 +127,9 @@ class CopyingVisitor final : public TensorVisitor {
 
  private:
   void visit(Tensor& tensor) override {
-    copies.push_back(!tensor.defined() ? Tensor()
-                                       : at::empty_strided(tensor.sizes(), tensor.strides(),
-                                                           tensor.options()));
+    copies.push_back(!tensor.defined()
+                         ? Tensor()
+                         : at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options()));
     if (tensor.defined()) copies.back().copy_(tensor);
   }
 };
@@ -196,8 +196,8 @@ RecordedSteps::RecordedSteps(Options options) : options_(std::move(options)) {}
 RecordedSteps::~RecordedSteps() = default;
 
 size_t RecordedSteps::num_graphs() const {
-  return static_cast<size_t>(std::count_if(
-      all_.begin(), all_.end(), [](const auto& one) { return one->is_recorded; }));
+  return static_cast<size_t>(
+      std::count_if(all_.begin(), all_.end(), [](const auto& one) { return one->is_recorded; }));
 }
 
 void RecordedSteps::refuse(const std::string& why) {

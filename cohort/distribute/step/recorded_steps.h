@@ -52,7 +52,7 @@ class RecordedSteps {
 
   const Options options_;
   std::string why_not_;
-  GraphKey form_;      // of the call under way
+  GraphKey form_;  // of the call under way
   uint64_t calls_ = 0;
   std::vector<std::unique_ptr<Recorded>> all_;
 };

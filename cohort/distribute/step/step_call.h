@@ -117,9 +117,8 @@ T mapped(T value, const TensorMapping& mapping) {
   } else if constexpr (kIsStructureType<T>) {  // such as RaggedTensor
     return static_cast<T>(mapped(static_cast<Structure>(value), mapping));
   } else if constexpr (kFieldCount < T >> 0) {
-    with_fields(value, [&](auto&... fields) {
-      ((fields = mapped(std::move(fields), mapping)), ...);
-    });
+    with_fields(value,
+                [&](auto&... fields) { ((fields = mapped(std::move(fields), mapping)), ...); });
   }
   return value;
 }
@@ -203,9 +202,12 @@ void visit_argument(T& argument, size_t, ArgumentVisitor& visitor) {
   }
 }
 template <template <class> class Replicas, class T>
-requires(kIsHandle<T> && (std::is_same_v<Replicas<T>, distribute::PerReplica<T>> ||
-                          std::is_same_v<Replicas<T>, distribute::Mirrored<T>>)) void
-visit_argument(Replicas<T>& argument, size_t replica, ArgumentVisitor& visitor) {
+requires(kIsHandle<T> &&
+         (std::is_same_v<Replicas<T>, distribute::PerReplica<T>> ||
+          std::is_same_v<Replicas<T>,
+                         distribute::Mirrored<T>>)) void visit_argument(Replicas<T>& argument,
+                                                                        size_t replica,
+                                                                        ArgumentVisitor& visitor) {
   typename Replicas<T>::Values values = argument.values();
   visit_argument(values[replica], replica, visitor);
   argument = Replicas<T>(std::move(values));
@@ -281,7 +283,8 @@ class StepFrame final
       auto* const which = std::addressof(fn_);  // perhaps of a function
       visitor.value(&which, sizeof(which));
     }
-    std::apply([&](auto&... argument) { (visit_argument(argument, replica, visitor), ...); }, args_);
+    std::apply([&](auto&... argument) { (visit_argument(argument, replica, visitor), ...); },
+               args_);
   }
 
  private:

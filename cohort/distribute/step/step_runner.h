@@ -58,10 +58,9 @@ struct StepFunction {
 // `fn` as Strategy::run takes it: it may ask for a ReplicaContext& first, then takes the batch as a
 // Structure or its members one by one. What it returns becomes a structure (core/to_structure.h).
 template <class Fn>
-std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
-                                              std::vector<StepReduction> reductions = {
-                                                  StepReduction::kSum},
-                                              std::optional<distribute::StepGraphs> graphs = {}) {
+std::shared_ptr<const StepFunction> make_step(
+    std::string name, Fn&& fn, std::vector<StepReduction> reductions = {StepReduction::kSum},
+    std::optional<distribute::StepGraphs> graphs = {}) {
   return std::make_shared<const StepFunction>(StepFunction{
       .name = std::move(name),
       .call = structure_function<distribute::ReplicaContext>(std::forward<Fn>(fn), kStepSite),

@@ -40,8 +40,7 @@ class DefaultStrategy final : public StrategyCore {
   }
 
   // Calls the function on the caller's thread and devices; grad mode is off, as in every step.
-  void run(const std::shared_ptr<RunFrame>& frame,
-           const distribute::RunOptions& options) override {
+  void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override {
     if (options.capture) options.capture->steps().refuse("it runs under no strategy");
     distribute::ReplicaContext& replica = default_context();
     ContextGuard guard(*this, &replica);

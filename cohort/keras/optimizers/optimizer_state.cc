@@ -239,16 +239,16 @@ bool OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
   check_brought(replica, exchange);
   const ScopedFlushDenormals flush_denormals;  // the default strategy needs no run
   const int64_t iteration = iterations().value().item<int64_t>();
-  UpdateStep step{.rule = *rule_,
-                  .learning_rate = learning_rate_at(iteration),
-                  .rate_is_scheduled = schedule_ != nullptr,
-                  .iteration = iteration,
-                  .aggregate_gradients = aggregate_gradients,
-                  .factor = scaling.factor,
-                  .clipnorm = options_.clipnorm,
-                  .global_clipnorm = options_.global_clipnorm,
-                  .skip_not_finite = options_.not_finite != NotFinite::ALLOW ||
-                                     scaling.loss_scale != nullptr};
+  UpdateStep step{
+      .rule = *rule_,
+      .learning_rate = learning_rate_at(iteration),
+      .rate_is_scheduled = schedule_ != nullptr,
+      .iteration = iteration,
+      .aggregate_gradients = aggregate_gradients,
+      .factor = scaling.factor,
+      .clipnorm = options_.clipnorm,
+      .global_clipnorm = options_.global_clipnorm,
+      .skip_not_finite = options_.not_finite != NotFinite::ALLOW || scaling.loss_scale != nullptr};
   prepare_recording(step);
   const UpdateResult result = exchange.finish(replica, step);
   if (result.updated || scaling.loss_scale != nullptr) count_update(replica);

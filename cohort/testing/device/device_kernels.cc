@@ -76,8 +76,8 @@ at::SparseTensorImpl* sparse_impl(const Tensor& tensor) {
 
 // A sparse tensor where its indices are.
 Tensor make_sparse(const Tensor& indices, const Tensor& values, c10::IntArrayRef sizes) {
-  const auto key =
-      is_simulated(indices) ? c10::DispatchKey::COHORT_SIMULATED_SPARSE : c10::DispatchKey::SparseCPU;
+  const auto key = is_simulated(indices) ? c10::DispatchKey::COHORT_SIMULATED_SPARSE
+                                         : c10::DispatchKey::SparseCPU;
   Tensor made =
       at::detail::make_tensor<at::SparseTensorImpl>(c10::DispatchKeySet(key), values.dtype());
   sparse_impl(made)->resize_(indices.size(0), values.dim() - 1, sizes);
@@ -462,8 +462,8 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTens
   Tensors arguments = {input, weight};
   if (bias && bias->defined()) arguments.push_back(*bias);
   const auto compute = [=, strides = stride.vec(), paddings = padding.vec(),
-                        dilations = dilation.vec(), output_paddings = output_padding.vec()](
-                           const Tensors& tensors) -> Tensors {
+                        dilations = dilation.vec(),
+                        output_paddings = output_padding.vec()](const Tensors& tensors) -> Tensors {
     const auto on_host = [&](size_t i) { return without_half(host_view(tensors[i])); };
     OptionalTensor host_bias;
     if (tensors.size() > 2) host_bias = on_host(2);
@@ -480,8 +480,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
     c10::IntArrayRef output_padding, int64_t groups, std::array<bool, 3> wanted) {
   const int64_t outputs = transposed ? weight.size(1) * groups : weight.size(0);
   const auto compute = [=, strides = stride.vec(), paddings = padding.vec(),
-                        dilations = dilation.vec(), output_paddings = output_padding.vec()](
-                           const Tensors& tensors) {
+                        dilations = dilation.vec(),
+                        output_paddings = output_padding.vec()](const Tensors& tensors) {
     const auto on_host = [&](size_t i) { return without_half(host_view(tensors[i])); };
     const auto [of_input, of_weight, of_bias] = at::convolution_backward(
         on_host(0), on_host(1), on_host(2), c10::IntArrayRef(outputs), strides, paddings, dilations,

@@ -42,7 +42,7 @@ struct Blocks {
     uint64_t number = 0;  // in the order in which they were made
   };
   std::mutex mutex;
-  uint64_t made = 0;            // guarded by mutex
+  uint64_t made = 0;           // guarded by mutex
   std::map<void*, Block> all;  // guarded by mutex
 };
 

@@ -26,7 +26,7 @@ class Place {
   Place(const Tensor& tensor, bool is_of_graph)
       : memory_(tensor.storage().getWeakStorageImpl()),
         form_(tensor.dtype(), tensor.sizes().vec(), tensor.strides().vec(),
-            tensor.storage_offset()) {
+              tensor.storage_offset()) {
     if (is_of_graph) own_ = tensor.storage();
   }
 
@@ -221,9 +221,8 @@ void RecordedCall::add(const torch::jit::Stack& stack, Run run) const {
     std::vector<c10::IValue> arguments;
     size_t next = 0;
     for (const c10::IValue& form : forms) {
-      arguments.push_back(with_tensors(form, [&](const Tensor& tensor) {
-        return is_dense(tensor) ? tensors[next++] : tensor;
-      }));
+      arguments.push_back(with_tensors(
+          form, [&](const Tensor& tensor) { return is_dense(tensor) ? tensors[next++] : tensor; }));
     }
     torch::jit::Stack results(arguments.begin(), arguments.end());
     run(operation, &results);

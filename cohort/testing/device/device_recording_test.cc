@@ -138,7 +138,7 @@ TEST_F(DeviceRecordingTest, TracesTellWhatChangesOnTheHost) {
   EXPECT_THAT(rehearse(device_, [&] { x + ++number; }).difference, HasSubstr("aten::add"));
   EXPECT_THAT(rehearse(device_, [&] { at::full({2}, ++number, x.options()); }).difference,
               HasSubstr("aten::full"));
-  EXPECT_THAT(rehearse(device_, [&] { x * at::full({}, ++number); }).difference,
+  EXPECT_THAT(rehearse(device_, [&] { x* at::full({}, ++number); }).difference,
               HasSubstr("aten::mul"));
   EXPECT_THAT(rehearse(device_, [&] { at::full({2}, ++number) + 1; }).difference, IsEmpty());
 }
@@ -160,13 +160,11 @@ TEST_F(DeviceRecordingTest, TheHostsPartRunsInOrderBeforeEachReplay) {
   int64_t steps = 0;
   const auto step = [&] {
     StepRecording& recording = *StepRecording::current();
-    const Tensor before = recording.host_values({2}, at::kFloat, [&](const Tensor& host) {
-      host.fill_(static_cast<double>(steps));
-    });
+    const Tensor before = recording.host_values(
+        {2}, at::kFloat, [&](const Tensor& host) { host.fill_(static_cast<double>(steps)); });
     recording.each_time([&] { ++steps; });
-    const Tensor after = recording.host_values({}, at::kLong, [&](const Tensor& host) {
-      host.fill_(steps);
-    });
+    const Tensor after =
+        recording.host_values({}, at::kLong, [&](const Tensor& host) { host.fill_(steps); });
     return before.sum() * 100 + after;
   };
   std::vector<HostPart::Values> values;

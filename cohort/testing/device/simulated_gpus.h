@@ -47,9 +47,9 @@ struct DeviceCounts {
   int64_t to_device = 0;        // copies from host memory
   int64_t to_host = 0;          // copies to host memory, numbers that were read included
   int64_t between_devices = 0;  // copies from one device to another
-  int64_t host_waits = 0;       // the host waited for the device: a blocking copy to it, a number read
-  int64_t kernels = 0;          // operations, copies within a device included; graphs as one each
-  int64_t replays = 0;          // of graphs
+  int64_t host_waits = 0;  // the host waited for the device: a blocking copy to it, a number read
+  int64_t kernels = 0;     // operations, copies within a device included; graphs as one each
+  int64_t replays = 0;     // of graphs
 
   DeviceCounts operator-(const DeviceCounts& earlier) const;
 };

@@ -7,9 +7,7 @@
 
 namespace cohort::internal {
 
-bool is_in_step() {
-  return distribute::has_strategy() && !distribute::in_cross_replica_context();
-}
+bool is_in_step() { return distribute::has_strategy() && !distribute::in_cross_replica_context(); }
 
 c10::Device first_device(const StrategyCore& core) {
   return core.steps_run_elsewhere() ? c10::Device(c10::kCPU)
