@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -291,6 +292,36 @@ TEST_F(GpuCaptureTest, AnErrorOfTheStepIsItsOwnAndChangesNothing) {
   EXPECT_TRUE(
       at::equal(strategy.run({.capture = graphs}, step, x).value(0).cpu(), at::full({2}, 2.f)));
   EXPECT_EQ(graphs.size(), 1);
+}
+
+// What a program throws once is thrown once, also where the step is recorded.
+TEST_F(GpuCaptureTest, AnExceptionOfTheProgramIsNotTakenForARefusal) {
+  const OneDeviceStrategy strategy("GPU:0");
+  const StepGraphs graphs;
+  int calls = 0;
+  const auto step = [&](const Tensor& x) {
+    if (++calls == kStepsBeforeGraph + 1) throw std::runtime_error("once");
+    return x + 1;
+  };
+  const Tensor x = on_gpu(at::ones({2}));
+  const auto run = [&] { return strategy.run({.capture = graphs}, step, x).value(0).cpu(); };
+  for (int i = 0; i < kStepsBeforeGraph; ++i) run();
+  EXPECT_THAT(run, ThrowsMessage<std::runtime_error>(HasSubstr("once")));
+  EXPECT_EQ(calls, kStepsBeforeGraph + 1);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(at::equal(run(), at::full({2}, 2.f)));
+  EXPECT_EQ(graphs.size(), 1) << graphs.why_not();
+}
+
+TEST_F(GpuCaptureTest, ArgumentsThatOverlapThemselvesAreNotRecorded) {
+  const OneDeviceStrategy strategy("GPU:0");
+  const StepGraphs graphs;
+  const Tensor x = on_gpu(at::ones({1})).expand({4});
+  for (int i = 0; i < 6; ++i) {
+    const auto result = strategy.run(
+        {.capture = graphs}, [](const Tensor& one) { return one + 1; }, x);
+    EXPECT_TRUE(at::equal(result.value(0).cpu(), at::full({4}, 2.f)));
+  }
+  EXPECT_THAT(graphs.why_not(), HasSubstr("share memory"));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct Data3 {
 
 Sequential make_model() {
   return Sequential({layers::Dense(8, {.activation = "relu"}), layers::BatchNormalization(),
-                     layers::Dropout(0.25), layers::Dense(3)});
+                     layers::Dropout(0.25), layers::Dense(8), layers::Dropout(0.5),
+                     layers::Dense(3)});
 }
 
 void compile(const Sequential& model, bool run_eagerly, int64_t steps_per_execution = 1) {
@@ -180,6 +181,19 @@ std::string log_of_fit(const distribute::Strategy& strategy, const CompileOption
   ::testing::internal::CaptureStderr();
   model.fit(at::randn({64, 3}), at::randn({64, 1}), {.batch_size = 8, .epochs = 2, .verbose = 0});
   return ::testing::internal::GetCapturedStderr();
+}
+
+TEST_F(GpuCaptureFitTest, AStatefulLayerKeepsStepsFromBeingRecorded) {
+  expect_same_on_gpu([](const distribute::Strategy&) {
+    at::manual_seed(2);
+    const Sequential model({layers::LSTM(4, {.stateful = true}), layers::Dense(1)});
+    model.compile({.optimizer = optimizers::SGD({.learning_rate = 1e-2}), .loss = "mse"});
+    const Tensor x = at::randn({48, 3, 2}), y = at::randn({48, 1});
+    model.fit(x, y, {.batch_size = 4, .verbose = 0, .shuffle = false});
+    auto all = values_of(model.weights());
+    all.push_back(model.predict(x, {.batch_size = 4, .verbose = 0}).tensor().cpu());
+    return all;
+  });
 }
 
 TEST_F(GpuCaptureFitTest, OneLineSaysWhyStepsRunAsTheyAre) {

@@ -36,9 +36,11 @@ HostPart::HostPart(c10::Device device, const std::vector<Values>& all) : device_
     block.on_device = at::zeros({block.size}, at::dtype(block.dtype).device(device));
   }
   for (Place& place : places_) {
+    // Autograd counts what is written to each for itself.
     place.on_device = blocks_[place.block]
                           .on_device.narrow(0, place.offset, elements_of(place.form.shape))
-                          .view(place.form.shape);
+                          .view(place.form.shape)
+                          .variable_data();
   }
 }
 

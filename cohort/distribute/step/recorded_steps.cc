@@ -79,7 +79,10 @@ class FormVisitor final : public ArgumentVisitor {
     if (!tensor.defined()) return form_.push_back(0);
     if (tensor.device() != device_ || tensor.layout() != at::kStrided) {
       return note(str("an argument of the step is a tensor of ", tensor.device().str(),
-                      ", and not a ", "dense one of the replica's ", device_.str()));
+                      ", and not a dense one of the replica's ", device_.str()));
+    }
+    if (!tensor.is_non_overlapping_and_dense()) {
+      return note("an argument of the step has elements that share memory, or gaps between them");
     }
     form_.push_back(static_cast<uint64_t>(tensor.scalar_type()) << 8 |
                     static_cast<uint64_t>(tensor.dim()) << 1 | 1);
@@ -212,6 +215,7 @@ void RecordedSteps::call(RunFrame& frame, ReplicaContext& context, c10::Device d
   if (!why_not_.empty()) return frame.call(context, 0);
   form_.clear();
   form_.push_back(typeid(frame).hash_code());
+  form_.push_back(static_cast<uint64_t>(device.index()));
   FormVisitor describe(form_, device);
   frame.visit_arguments(describe, 0);
   if (!describe.obstacle().empty()) {
@@ -275,20 +279,32 @@ void RecordedSteps::rehearse(Recorded& one, RunFrame& frame, ReplicaContext& con
 void RecordedSteps::record(Recorded& one, RunFrame& frame, ReplicaContext& context) {
   const c10::Device device = device_of_new_tensors();
   CopyingVisitor copy;
-  frame.visit_arguments(copy, 0);
-  auto host = std::make_unique<HostPart>(device, one.values);
+  std::unique_ptr<HostPart> host;
+  try {
+    frame.visit_arguments(copy, 0);
+    host = std::make_unique<HostPart>(device, one.values);
+  } catch (const c10::Error& error) {  // no memory, for instance
+    frame.call(context, 0);
+    return refuse(str("its arguments cannot be copied: ", error.what_without_backtrace()));
+  }
   OperationTrace trace(device);
   if (!trace.is_watching()) return frame.call(context, 0);
   std::vector<Tensor> others = copy.copies;
   ReplacingVisitor use_copies(others);
   frame.visit_arguments(use_copies, 0);
   std::string why;
+  std::exception_ptr of_program;
   {
     StepRecording recording(device, trace, *host);
     try {
       one.graph->record([&] { frame.call(context, 0); });
-    } catch (const std::exception&) {  // also NotRecordable
+    } catch (const std::exception& error) {  // also NotRecordable
       why = record_error(std::current_exception()).message;
+      // What neither this library nor libtorch has thrown says nothing about the recording.
+      const bool is_known = dynamic_cast<const Error*>(&error) != nullptr ||
+                            dynamic_cast<const c10::Error*>(&error) != nullptr ||
+                            dynamic_cast<const NotRecordable*>(&error) != nullptr;
+      if (!is_known) of_program = std::current_exception();
     }
     trace.stop();
     const auto prefer = [&](const std::string& reason) {
@@ -300,6 +316,14 @@ void RecordedSteps::record(Recorded& one, RunFrame& frame, ReplicaContext& conte
     }
     prefer(trace.obstacle());
     prefer(recording.refusal());
+  }
+  if (of_program != nullptr) {  // later steps are rehearsed anew
+    one.graph.reset();
+    one.is_rehearsed = false;
+    one.rehearsed.reset();
+    ReplacingVisitor use_arguments(others);
+    frame.visit_arguments(use_arguments, 0);
+    std::rethrow_exception(of_program);
   }
   std::shared_ptr<const void> result;
   if (why.empty()) {

@@ -1,6 +1,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "cohort/core/profiler/tracing.h"
+#include "cohort/core/recording/step_recording.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/recurrent/cell.h"
@@ -86,6 +87,10 @@ std::vector<Tensor> RecurrentLayer::kept_state(int64_t rows) const {
 
 void RecurrentLayer::keep_state(const std::vector<Tensor>& state) {
   if (!options_.stateful || state[0].size(0) == 0 || internal::is_tracing()) return;
+  if (internal::StepRecording* const recording = internal::StepRecording::current()) {
+    recording->refuse(
+        str("layer '", name(), "' is stateful: it keeps its state for the next step"));
+  }
   std::vector<Tensor> kept;
   for (const Tensor& part : state) kept.push_back(part.detach());
   kept_.set(std::move(kept));
