@@ -265,6 +265,36 @@ TEST_F(GpuCaptureTest, OtherOperationsInEachStepAreFound) {
               HasSubstr("in each step"));
 }
 
+TEST_F(GpuCaptureTest, TheSameOperationsInAnotherOrderAreFound) {
+  int calls = 0;
+  EXPECT_THAT(why_not([&](const Tensor& x) { return ++calls % 2 == 0 ? (x + 1) * 2 : x * 2 + 1; },
+                      {1, 4, 5, 8, 9, 12, 13}),
+              HasSubstr("in each step"));
+}
+
+TEST_F(GpuCaptureTest, ATensorThatTheStepKeepsIsFound) {
+  Tensor kept = on_gpu(at::full({2}, 0.f));
+  EXPECT_THAT(why_not([&](const Tensor& x) { return kept = kept + x; }, {0, 1, 3, 6, 10, 15, 21}),
+              HasSubstr("memory that is no argument's"));
+}
+
+TEST_F(GpuCaptureTest, AVariableInTurnWithAnotherIsFound) {
+  const auto [even, odd] = [] {
+    const OneDeviceStrategy strategy("GPU:0");
+    const auto scope = strategy.scope();
+    return std::pair(Variable(zeros({2})), Variable(zeros({2})));
+  }();
+  int calls = 0;
+  EXPECT_THAT(why_not(
+                  [&](const Tensor& x) {
+                    const Variable& one = calls++ % 2 == 0 ? even : odd;
+                    one.assign_add(x);
+                    return one.value();
+                  },
+                  {0, 1, 2, 4, 6, 9, 12}),
+              HasSubstr("memory that is no argument's"));
+}
+
 TEST_F(GpuCaptureTest, ReplicasOnHostsOrTogetherRunTheirStepsAsTheyAre) {
   const auto reason = [](const Strategy& strategy) {
     const StepGraphs graphs;

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cohort/core/function_ref.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -28,7 +29,9 @@ bool has_size_of_values(const std::string& name) {
 // FNV-1a over whatever an argument is made of.
 class Fingerprint {
  public:
-  explicit Fingerprint(c10::Device device) : device_(device) {}
+  // What a tensor of the device is to the step.
+  using Identity = FunctionRef<uint64_t(const Tensor&)>;
+  Fingerprint(c10::Device device, Identity identity) : device_(device), identity_(identity) {}
 
   bool involves_device() const { return involves_device_; }
   uint64_t value() const { return hash_; }
@@ -49,7 +52,10 @@ class Fingerprint {
     add(static_cast<uint64_t>(tensor.device().type()) + 2);
     add(static_cast<uint64_t>(tensor.scalar_type()));
     for (const int64_t size : tensor.sizes()) add(static_cast<uint64_t>(size));
-    if (tensor.device().type() == device_.type()) involves_device_ = true;
+    if (tensor.device().type() == device_.type()) {
+      involves_device_ = true;
+      add(identity_(tensor));
+    }
     // A number beside tensors of the device, which its kernels take as it is.
     const bool is_number = tensor.is_cpu() && tensor.layout() == at::kStrided &&
                            tensor.numel() == 1 && tensor.unsafeGetTensorImpl()->has_storage();
@@ -74,6 +80,7 @@ class Fingerprint {
 
  private:
   const c10::Device device_;
+  const Identity identity_;
   bool involves_device_ = false;
   uint64_t hash_ = 0xcbf29ce484222325ULL;
 };
@@ -86,8 +93,9 @@ OperationTrace::OperationTrace(c10::Device device) : device_(device) {
   OperationTrace* nobody = nullptr;
   is_watching_ = the_watcher.compare_exchange_strong(nobody, this);
   if (!is_watching_) return;
-  callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(on_operation)
+  callback_ = at::addThreadLocalCallback(at::RecordFunctionCallback(on_operation, on_results)
                                              .needsInputs(true)
+                                             .needsOutputs(true)
                                              .scopes({at::RecordScope::FUNCTION}));
 }
 
@@ -100,11 +108,24 @@ void OperationTrace::stop() {
 }
 
 void OperationTrace::add_constant(const Tensor& host) {
-  Fingerprint fingerprint(device_);
+  const auto none = [](const Tensor&) -> uint64_t { return 0; };
+  Fingerprint fingerprint(device_, none);
   fingerprint.add_tensor(host);
   fingerprint.add_bytes(host.contiguous());
   const std::lock_guard lock(mutex_);
   operations_.push_back({fingerprint.value(), "constant"});
+}
+
+void OperationTrace::add_argument(const Tensor& tensor) {
+  if (!has_memory(tensor)) return;
+  const std::lock_guard lock(mutex_);
+  identity_of(tensor, kMade + ++num_arguments_);
+}
+
+void OperationTrace::add_made(const Tensor& tensor) {
+  if (!has_memory(tensor)) return;
+  const std::lock_guard lock(mutex_);
+  identity_of(tensor, kMade);
 }
 
 void OperationTrace::set_paused(bool paused) {
@@ -117,40 +138,58 @@ std::unique_ptr<at::ObserverContext> OperationTrace::on_operation(const at::Reco
   return nullptr;
 }
 
+void OperationTrace::on_results(const at::RecordFunction& call, at::ObserverContext*) {
+  OperationTrace* const watcher = the_watcher;
+  if (watcher == nullptr) return;
+  const std::lock_guard lock(watcher->mutex_);
+  for (const c10::IValue& result : call.outputs()) watcher->add_results(result);
+}
+
 void OperationTrace::add(const at::RecordFunction& call) {
   const std::string name = call.name();
   // Calls that make views are noted; as_strided, within them, has also a place in the memory.
   if (!name.starts_with("aten::") || name == "aten::as_strided") return;
-  Fingerprint fingerprint(device_);
+  const std::lock_guard lock(mutex_);
+  if (paused_) return;
+  // What was there before has an address that nothing else gets while this trace lives.
+  const auto identity = [this](const Tensor& tensor) -> uint64_t {
+    if (!has_memory(tensor)) return 0;
+    const auto* const storage = tensor.storage().unsafeGetStorageImpl();
+    return identity_of(tensor, reinterpret_cast<uintptr_t>(storage));
+  };
+  Fingerprint fingerprint(device_, identity);
   fingerprint.add_text(name);
   for (const c10::IValue& input : call.inputs()) fingerprint.add_value(input);
   if (!fingerprint.involves_device()) return;
-  const std::lock_guard lock(mutex_);
-  if (paused_) return;
   if (obstacle_.empty()) obstacle_ = obstacle_of(name, call.inputs());
   operations_.push_back({fingerprint.value(), name});
-  for (const c10::IValue& input : call.inputs()) add_memory(input);
 }
 
-void OperationTrace::add_memory(const c10::IValue& value) {
+bool OperationTrace::has_memory(const Tensor& tensor) const {
+  return tensor.defined() && tensor.device().type() == device_.type() &&
+         tensor.layout() == at::kStrided;
+}
+
+uint64_t OperationTrace::identity_of(const Tensor& tensor, uint64_t otherwise) {
+  const c10::Storage& storage = tensor.storage();
+  const auto [place, is_new] = memory_.try_emplace(storage.unsafeGetStorageImpl(),
+                                                   Memory{storage.getWeakStorageImpl(), otherwise});
+  return place->second.identity;
+}
+
+void OperationTrace::add_results(const c10::IValue& value) {
   if (value.isTensorList()) {
-    for (const Tensor& tensor : value.toTensorVector()) add_memory(tensor);
+    for (const Tensor& tensor : value.toTensorVector()) add_results(tensor);
     return;
   }
-  if (!value.isTensor() || !value.toTensor().defined()) return;
-  const Tensor& tensor = value.toTensor();
-  if (tensor.device().type() != device_.type() || tensor.layout() != at::kStrided) return;
-  const c10::Storage& storage = tensor.storage();
-  const auto [place, is_new] =
-      memory_.try_emplace(storage.unsafeGetStorageImpl(), storage.getWeakStorageImpl());
-  // Another object may lie where one of this step has lain.
-  if (!is_new && place->second.expired()) place->second = storage.getWeakStorageImpl();
+  if (value.isTensor() && has_memory(value.toTensor())) identity_of(value.toTensor(), kMade);
 }
 
 std::vector<c10::Storage> OperationTrace::lasting_memory() const {
   std::vector<c10::Storage> lasting;
-  for (const auto& [address, weak] : memory_) {
-    if (auto storage = weak.lock()) lasting.emplace_back(std::move(storage));
+  for (const auto& [address, memory] : memory_) {
+    if (memory.identity <= kMade + num_arguments_) continue;
+    if (auto storage = memory.storage.lock()) lasting.emplace_back(std::move(storage));
   }
   return lasting;
 }
@@ -183,7 +222,9 @@ std::string OperationTrace::difference(const OperationTrace& a, const OperationT
   for (const Operation& one : b.operations_) {
     const auto found = left.find(one.fingerprint);
     if (found == left.end()) {
-      return str(one.name, " has a number, or shapes, that it has not in each step");
+      return str(one.name,
+                 " has a number, shapes, or memory that is no argument's, that it has not in each "
+                 "step");
     }
     left.erase(found);
   }

@@ -40,6 +40,10 @@ class OperationTrace {
   const std::string& obstacle() const { return obstacle_; }
   // A value of the host that a graph would repeat.
   void add_constant(const Tensor& host);
+  // Tensors that the step is given anew each time, in the same order, before they are used.
+  void add_argument(const Tensor& tensor);
+  // A tensor that stands for one that an operation makes.
+  void add_made(const Tensor& tensor);
 
   // While it lives, copies between the host and the device are the caller's business.
   class Pause {
@@ -53,11 +57,12 @@ class OperationTrace {
     OperationTrace& trace_;
   };
 
-  // The memory of the device that the operations used and that lives on: of variables, not of what
-  // lies between operations. After the step.
+  // The memory of the device that the operations used and had not made, and that lives on: of
+  // variables. After the step.
   std::vector<c10::Storage> lasting_memory() const;
 
-  // What two steps did otherwise: a value of the host that one of them had. Empty: nothing.
+  // What two steps did otherwise: a value of the host, or memory of the device, that one of them
+  // had. Empty: nothing.
   static std::string difference(const OperationTrace& a, const OperationTrace& b);
 
  private:
@@ -66,10 +71,22 @@ class OperationTrace {
     std::string name;
   };
 
+  // What a tensor is to the step: an argument, what one of its operations made, or something that
+  // was there before, by its memory.
+  struct Memory {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+    uint64_t identity;
+  };
+  static constexpr uint64_t kMade = 1;
+
   static std::unique_ptr<at::ObserverContext> on_operation(const at::RecordFunction& call);
+  static void on_results(const at::RecordFunction& call, at::ObserverContext* context);
   void add(const at::RecordFunction& call);
+  bool has_memory(const Tensor& tensor) const;
+  // Of a tensor with memory of the device, which gets `otherwise` if it is seen for the first time.
+  uint64_t identity_of(const Tensor& tensor, uint64_t otherwise);
   void set_paused(bool paused);
-  void add_memory(const c10::IValue& value);
+  void add_results(const c10::IValue& value);
   std::string obstacle_of(const std::string& name, c10::ArrayRef<const c10::IValue> inputs) const;
 
   const c10::Device device_;
@@ -78,7 +95,8 @@ class OperationTrace {
   std::mutex mutex_;  // guards what follows while it watches
   bool paused_ = false;
   std::vector<Operation> operations_;
-  std::unordered_map<const c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> memory_;
+  std::unordered_map<const c10::StorageImpl*, Memory> memory_;
+  uint64_t num_arguments_ = 0;
   std::string obstacle_;
 };
 

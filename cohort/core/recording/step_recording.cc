@@ -96,6 +96,7 @@ Tensor StepRecording::host_values(at::IntArrayRef shape, DType dtype, HostPart::
   }
   if (!part_->has(i, form)) refuse("it takes other values from the host than in the step before");
   part_->add(i, std::move(fill));
+  trace_.add_made(part_->on_device(i));
   return part_->on_device(i);
 }
 

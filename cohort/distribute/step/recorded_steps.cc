@@ -137,6 +137,17 @@ class CopyingVisitor final : public TensorVisitor {
   }
 };
 
+// Tells a trace which tensors are arguments.
+class ArgumentsOfTrace final : public TensorVisitor {
+ public:
+  explicit ArgumentsOfTrace(OperationTrace& trace) : trace_(trace) {}
+
+ private:
+  void visit(Tensor& tensor) override { trace_.add_argument(tensor); }
+
+  OperationTrace& trace_;
+};
+
 // Writes the arguments' values to the tensors that a graph reads.
 class WritingVisitor final : public TensorVisitor {
  public:
@@ -263,6 +274,8 @@ void RecordedSteps::rehearse(Recorded& one, RunFrame& frame, ReplicaContext& con
   const c10::Device device = device_of_new_tensors();
   auto trace = std::make_unique<OperationTrace>(device);
   if (!trace->is_watching()) return frame.call(context, 0);  // another task records a step
+  ArgumentsOfTrace note_arguments(*trace);
+  frame.visit_arguments(note_arguments, 0);
   StepRecording recording(device, *trace);
   one.graph->rehearse([&] { frame.call(context, 0); });
   trace->stop();
@@ -292,6 +305,8 @@ void RecordedSteps::record(Recorded& one, RunFrame& frame, ReplicaContext& conte
   std::vector<Tensor> others = copy.copies;
   ReplacingVisitor use_copies(others);
   frame.visit_arguments(use_copies, 0);
+  ArgumentsOfTrace note_arguments(trace);
+  frame.visit_arguments(note_arguments, 0);
   std::string why;
   std::exception_ptr of_program;
   {
