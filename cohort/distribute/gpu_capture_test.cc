@@ -207,8 +207,8 @@ TEST_F(GpuCaptureTest, AFunctionRecordsTheStepsThatItRuns) {
 
 // Runs a step on 1, 2, 3, ... six times, and returns why it was not recorded.
 template <class Step>
-std::string why_not(const Step& step, const std::vector<float>& expected = {}) {
-  const OneDeviceStrategy strategy("GPU:0");
+std::string why_not(const Step& step, const std::vector<float>& expected = {},
+                    const OneDeviceStrategy& strategy = OneDeviceStrategy("GPU:0")) {
   const StepGraphs graphs;
   ::testing::internal::CaptureStderr();
   for (int i = 0; i < 7; ++i) {
@@ -279,19 +279,19 @@ TEST_F(GpuCaptureTest, ATensorThatTheStepKeepsIsFound) {
 }
 
 TEST_F(GpuCaptureTest, AVariableInTurnWithAnotherIsFound) {
-  const auto [even, odd] = [] {
-    const OneDeviceStrategy strategy("GPU:0");
+  const OneDeviceStrategy strategy("GPU:0");
+  const auto variables = [&] {
     const auto scope = strategy.scope();
-    return std::pair(Variable(zeros({2})), Variable(zeros({2})));
+    return std::vector<Variable>{Variable(zeros({2})), Variable(zeros({2}))};
   }();
   int calls = 0;
   EXPECT_THAT(why_not(
                   [&](const Tensor& x) {
-                    const Variable& one = calls++ % 2 == 0 ? even : odd;
+                    const Variable& one = variables[static_cast<size_t>(calls++ % 2)];
                     one.assign_add(x);
                     return one.value();
                   },
-                  {0, 1, 2, 4, 6, 9, 12}),
+                  {0, 1, 2, 4, 6, 9, 12}, strategy),
               HasSubstr("memory that is no argument's"));
 }
 

@@ -83,7 +83,7 @@ class OperationTrace {
   static void on_results(const at::RecordFunction& call, at::ObserverContext* context);
   void add(const at::RecordFunction& call);
   bool has_memory(const Tensor& tensor) const;
-  // Of a tensor with memory of the device, which gets `otherwise` if it is seen for the first time.
+  // The tensor has memory of the device, which gets `otherwise` if it is seen for the first time.
   uint64_t identity_of(const Tensor& tensor, uint64_t otherwise);
   void set_paused(bool paused);
   void add_results(const c10::IValue& value);
