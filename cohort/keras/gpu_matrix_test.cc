@@ -27,7 +27,7 @@ struct Named {
   friend std::ostream& operator<<(std::ostream& out, const Named& one) { return out << one.name; }
 };
 
-// Of the devices of one type ("CPU", "GPU"), of which there are two.
+// Takes the devices of one type ("CPU", "GPU"), of which there are two.
 using StrategyCase = Named<std::function<Strategy(const std::string&)>>;
 using OptimizerCase = Named<std::function<Optimizer()>>;
 struct Layers {
