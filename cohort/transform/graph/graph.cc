@@ -61,36 +61,65 @@ class Collector {
 
 // The function that this thread traces.
 struct Tracing {
-  std::vector<std::shared_ptr<const AnalysisCall>> vocabularies;
+  std::vector<std::shared_ptr<const AnalysisCall>> vocabularies = {};
+  std::map<std::string, int, std::less<>> calls = {};  // for each prefix of default names
+  std::vector<std::pair<std::string, std::shared_ptr<const TransformNode>>> statistics = {};
 };
 thread_local Tracing* tracing = nullptr;
 
-bool is_taken(std::string_view name) {
-  return std::any_of(tracing->vocabularies.begin(), tracing->vocabularies.end(),
-                     [&](const auto& call) { return call->vocabulary_name == name; });
+Tracing& current_tracing(std::string_view what) {
+  if (tracing != nullptr) return *tracing;
+  throw FailedPreconditionError(
+      str("transform::", what,
+          " is called outside of a preprocessing function; call it inside of "
+          "the function that analyze_dataset gets"));
 }
 
 }  // namespace
 
+std::string vocabulary_file_name(std::string_view name) {
+  constexpr auto is_blank = [](char c) { return c == ' ' || c == '-' || (c >= '\t' && c <= '\r'); };
+  std::string file;
+  for (const char c : name) {
+    if (is_blank(c)) {
+      const bool is_run = !file.empty() && file.back() == '-';
+      if (!is_run && (c == '-' || !file.empty())) file += '-';
+    } else {
+      file += is_letter(c) || is_digit(c) || c == '_' ? c : '_';
+    }
+  }
+  return file;
+}
+
 std::shared_ptr<const AnalysisCall> trace_vocabulary(std::shared_ptr<const Analysis> analysis,
                                                      TransformNodes inputs, std::string name,
-                                                     std::string_view default_name) {
-  if (tracing == nullptr) {
-    throw FailedPreconditionError(
-        "a vocabulary is asked for outside of a preprocessing function; call it inside of the "
-        "function that analyze_dataset gets");
-  }
+                                                     const DefaultName& default_name) {
+  Tracing& current = current_tracing("vocabulary");
+  const int call = current.calls[std::string(default_name.prefix)]++;
   if (name.empty()) {
-    name = default_name;
-    for (int i = 1; is_taken(name); ++i) name = str(default_name, '_', i);
-  } else if (is_taken(name)) {
-    throw InvalidArgumentError(str("two vocabularies are called ", quoted(name),
-                                   "; each has a file of this name, so give another "
-                                   ".vocab_filename, or apply the first one twice"));
+    name = str(default_name.prefix, call == 0 ? "" : str('_', call), default_name.suffix);
   }
-  tracing->vocabularies.push_back(std::make_shared<AnalysisCall>(
+  const std::string file = vocabulary_file_name(name);
+  for (const auto& other : current.vocabularies) {
+    if (vocabulary_file_name(other->vocabulary_name) != file) continue;
+    throw InvalidArgumentError(str("the vocabularies ", quoted(other->vocabulary_name), " and ",
+                                   quoted(name), " have the same file ", quoted(file),
+                                   "; give another .vocab_filename, or apply the first one twice"));
+  }
+  current.vocabularies.push_back(std::make_shared<AnalysisCall>(
       AnalysisCall{std::move(analysis), std::move(inputs), std::move(name)}));
-  return tracing->vocabularies.back();
+  return current.vocabularies.back();
+}
+
+void trace_statistic(std::string_view name, std::shared_ptr<const TransformNode> node) {
+  Tracing& current = current_tracing("keep_statistic");
+  if (name.empty()) throw InvalidArgumentError("transform::keep_statistic: the name is empty");
+  for (const auto& [known, other] : current.statistics) {
+    if (known != name) continue;
+    throw InvalidArgumentError(
+        str("transform::keep_statistic: there are two statistics ", quoted(name)));
+  }
+  current.statistics.emplace_back(name, std::move(node));
 }
 
 int TransformGraph::vocabulary(std::string_view name) const {
@@ -131,10 +160,13 @@ TransformGraph trace(const transform::PreprocessingFunction& function, const Nam
     if (node->type.is_statistic() || node->type.kind == ColumnKind::kVocabulary) {
       throw InvalidArgumentError(
           str("output ", quoted(name), " is ", describe(node->type),
-              ", which has no rows; combine it with a column (TFTransformOutput::statistics has "
-              "its value)"));
+              ", which has no rows; combine it with a column, or keep its value by "
+              "transform::keep_statistic"));
     }
     graph.outputs.emplace_back(name, collector.add(node));
+  }
+  for (const auto& [name, node] : own.statistics) {
+    graph.statistics.emplace_back(name, collector.add(node));
   }
   for (const auto& call : own.vocabularies) collector.add(*call);
   return graph;

@@ -33,7 +33,8 @@ struct TransformGraph {
   NamedTypes columns;            // all that the dataset has
   std::vector<Step> steps = {};  // inputs before their users
   std::vector<AnalysisStep> analyses = {};
-  std::vector<std::pair<std::string, int>> outputs = {};  // steps
+  std::vector<std::pair<std::string, int>> outputs = {};     // steps
+  std::vector<std::pair<std::string, int>> statistics = {};  // that are kept: steps
   int num_phases = 0;
 
   // Errors: NotFound (names the vocabularies that there are).
@@ -57,11 +58,21 @@ TransformGraph read_graph(std::string_view json, const std::string& where);
 std::optional<std::string> graph_difference(const TransformGraph& given,
                                             const TransformGraph& analysed);
 
-// A vocabulary that the function being traced asks for, even if no output needs it. Gives it the
-// name, or one of its own if that is empty ("vocab_vocabulary", "vocab_vocabulary_1").
-// Errors: InvalidArgument (the name is taken), FailedPrecondition (no function is being traced).
+// What a vocabulary without a name is called: "<prefix><suffix>", "<prefix>_1<suffix>", ...
+struct DefaultName {
+  std::string_view prefix;
+  std::string_view suffix;
+};
+// A vocabulary that the function being traced asks for, even if no output needs it.
+// Errors: InvalidArgument (another one has the name, or a file of it), FailedPrecondition (no
+// function is being traced).
 std::shared_ptr<const AnalysisCall> trace_vocabulary(std::shared_ptr<const Analysis> analysis,
                                                      TransformNodes inputs, std::string name,
-                                                     std::string_view default_name);
+                                                     const DefaultName& default_name);
+// A statistic that is to be kept. Errors: InvalidArgument (the name is taken or empty),
+// FailedPrecondition.
+void trace_statistic(std::string_view name, std::shared_ptr<const TransformNode> node);
+// The name of the file of a vocabulary: letters, digits, '_' and '-' stay, as in tf.Transform.
+std::string vocabulary_file_name(std::string_view name);
 
 }  // namespace cohort::internal

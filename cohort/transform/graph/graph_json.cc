@@ -12,7 +12,7 @@
 namespace cohort::internal {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kGraphVersion = 1;
 
 Json type_json(const ColumnType& type) {
   return {{"dtype", type.dtype.name()}, {"ragged", type.is_ragged()}, {"shape", type.shape}};
@@ -108,47 +108,11 @@ Attributes read_attributes(const Json& json, const std::string& where) {
   return attributes;
 }
 
-// Steps and analyses in one list, in the order in which they can be made: an analysis stands before
-// the first step that uses it.
-class Writer {
- public:
-  explicit Writer(const TransformGraph& graph) : graph_(graph) {}
-
-  Json write() {
-    Json columns = Json::array();
-    for (const auto& [name, type] : graph_.columns) {
-      columns.push_back({{"name", name}, {"type", type_json(type)}});
-    }
-    Json steps = Json::array(), analyses = Json::array(), outputs = Json::array();
-    for (const auto& step : graph_.steps) {
-      Json json = {{"operation", step.node->operation}};
-      if (const Json& attributes = json_of(step.node->attributes); !attributes.empty()) {
-        json["attributes"] = attributes;
-      }
-      if (!step.inputs.empty()) json["inputs"] = step.inputs;
-      if (step.analysis >= 0) json["analysis"] = step.analysis;
-      steps.push_back(std::move(json));
-    }
-    for (const auto& analysis : graph_.analyses) {
-      Json json = {{"kind", analysis.analysis->kind()},
-                   {"attributes", attributes_json(analysis.analysis->attributes())},
-                   {"inputs", analysis.inputs}};
-      if (!analysis.vocabulary_name.empty()) json["vocabulary"] = analysis.vocabulary_name;
-      analyses.push_back(std::move(json));
-    }
-    for (const auto& [name, step] : graph_.outputs) {
-      outputs.push_back({{"name", name}, {"step", step}});
-    }
-    return {{"version", kVersion},
-            {"columns", columns},
-            {"steps", steps},
-            {"analyses", analyses},
-            {"outputs", outputs}};
-  }
-
- private:
-  const TransformGraph& graph_;
-};
+Json named_json(const std::vector<std::pair<std::string, int>>& named) {
+  Json list = Json::array();
+  for (const auto& [name, step] : named) list.push_back({{"name", name}, {"step", step}});
+  return list;
+}
 
 class Reader {
  public:
@@ -157,9 +121,9 @@ class Reader {
   TransformGraph read() {
     const StepReader all(json_, where_);
     if (const int64_t version = integer_of(member_of(json_, "version", where_), where_);
-        version != kVersion) {
+        version != kGraphVersion) {
       throw InvalidArgumentError(str(where_, ": it is of version ", version,
-                                     ", but this Cohort reads version ", kVersion));
+                                     ", but this Cohort reads version ", kGraphVersion));
     }
     for (const Json& column : all.list("columns")) {
       const StepReader reader(column, str(where_, ": column ", graph_.columns.size()));
@@ -171,12 +135,8 @@ class Reader {
     calls_.resize(analyses_->size());
     for (const Json& step : all.list("steps")) read_step(step);
     while (graph_.analyses.size() < analyses_->size()) add_analysis();
-    for (const Json& output : all.list("outputs")) {
-      const StepReader reader(output, str(where_, ": output ", graph_.outputs.size()));
-      graph_.outputs.emplace_back(
-          reader.text("name"),
-          reader.index(member_of(output, "step", reader.where()), graph_.steps.size(), "step"));
-    }
+    graph_.outputs = read_named(all.list("outputs"), "output");
+    graph_.statistics = read_named(all.list("statistics"), "statistic");
     return std::move(graph_);
   }
 
@@ -205,6 +165,16 @@ class Reader {
       step.node = make_node(operation, std::move(attributes), std::move(nodes));
     }
     graph_.steps.push_back(std::move(step));
+  }
+
+  std::vector<std::pair<std::string, int>> read_named(const Json& list, std::string_view what) {
+    std::vector<std::pair<std::string, int>> named;
+    for (const Json& json : list) {
+      const StepReader reader(json, str(where_, ": ", what, ' ', named.size()));
+      named.emplace_back(reader.text("name"), reader.index(member_of(json, "step", reader.where()),
+                                                           graph_.steps.size(), "step"));
+    }
+    return named;
   }
 
   void add_analysis() {
@@ -276,7 +246,34 @@ std::string step_text(const TransformGraph& graph, int number, int depth = 0) {
 
 }  // namespace
 
-std::string graph_json(const TransformGraph& graph) { return Writer(graph).write().dump(1); }
+std::string graph_json(const TransformGraph& graph) {
+  Json columns = Json::array(), steps = Json::array(), analyses = Json::array();
+  for (const auto& [name, type] : graph.columns) {
+    columns.push_back({{"name", name}, {"type", type_json(type)}});
+  }
+  for (const auto& step : graph.steps) {
+    Json json = {{"operation", step.node->operation}};
+    const Json& attributes = json_of(step.node->attributes);
+    if (!attributes.empty()) json["attributes"] = attributes;
+    if (!step.inputs.empty()) json["inputs"] = step.inputs;
+    if (step.analysis >= 0) json["analysis"] = step.analysis;
+    steps.push_back(std::move(json));
+  }
+  for (const auto& analysis : graph.analyses) {
+    Json json = {{"kind", analysis.analysis->kind()},
+                 {"attributes", attributes_json(analysis.analysis->attributes())},
+                 {"inputs", analysis.inputs}};
+    if (!analysis.vocabulary_name.empty()) json["vocabulary"] = analysis.vocabulary_name;
+    analyses.push_back(std::move(json));
+  }
+  return dump_config({{"version", kGraphVersion},
+                      {"columns", columns},
+                      {"steps", steps},
+                      {"analyses", analyses},
+                      {"outputs", named_json(graph.outputs)},
+                      {"statistics", named_json(graph.statistics)}},
+                     "the preprocessing function");
+}
 
 TransformGraph read_graph(std::string_view json, const std::string& where) {
   const Json parsed = parse_config(json, where);

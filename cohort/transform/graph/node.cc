@@ -9,7 +9,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
-#include "cohort/core/structure/spec.h"
 #include "cohort/core/text.h"
 #include "cohort/transform/graph/operations.h"
 
@@ -32,9 +31,9 @@ Leaf made_up(const LeafType& dtype, const std::vector<int64_t>& sizes) {
 
 ColumnValue made_up(const ColumnType& type, const Probe& probe) {
   if (type.kind == ColumnKind::kVocabulary) {
-    static const auto table = std::make_shared<VocabularyTable>(VocabularyTable{
-        "", lookup::StaticHashTable(
-                lookup::KeyValueTensorInitializer(StringTensor({"0"}), at::arange(1)), -1)});
+    static const auto table = std::make_shared<VocabularyTable>(lookup::StaticHashTable(
+        lookup::KeyValueTensorInitializer(StringTensor({"0"}), at::arange(1)),
+        Structure(int64_t{-1})));
     return {.vocabulary = table};
   }
   if (type.is_ragged()) {

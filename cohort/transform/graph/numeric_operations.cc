@@ -27,6 +27,7 @@
 #include <ATen/ops/ne.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sigmoid.h>
@@ -34,6 +35,7 @@
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/tanh.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/true_divide.h>
 #include <ATen/ops/where.h>
 
@@ -135,6 +137,28 @@ EvaluateColumn constant(const Config& attributes, Types inputs) {
   return [leaf](Values) { return ColumnValue{.values = leaf}; };
 }
 
+EvaluateColumn constant_vector(const Config& attributes, Types inputs) {
+  take_inputs(inputs, 0);
+  const Json& value = member_of(json_of(attributes), "value", "constant_vector");
+  std::vector<float> numbers;
+  for (const Json& number : value) {
+    if (!number.is_number()) throw InvalidArgumentError("its value is a list of numbers");
+    numbers.push_back(number.get<float>());
+  }
+  const Leaf leaf = at::tensor(numbers);
+  return [leaf](Values) { return ColumnValue{.values = leaf}; };
+}
+
+EvaluateColumn floor_mod(const Config& attributes, Types inputs) {
+  take_inputs(inputs, 1);
+  if (inputs[0].dtype != LeafType(at::kLong)) throw InvalidArgumentError("it takes int64");
+  const int64_t divisor = attributes.get_int("divisor");
+  if (divisor < 1) throw InvalidArgumentError("divisor is at least 1");
+  return [divisor](Values values) {
+    return like(values, at::remainder(values[0].values.tensor(), divisor));
+  };
+}
+
 EvaluateColumn cast(const Config& attributes, Types inputs) {
   take_inputs(inputs, 1);
   take_numbers(inputs);
@@ -169,18 +193,17 @@ EvaluateColumn z_score(const Config& attributes, Types inputs) {
   };
 }
 
-// Of [min, max] to [output_min, output_max]; where min is not below max, by a sigmoid.
+// From [min, max] to [output_min, output_max]; where min is not below max, by a sigmoid.
 EvaluateColumn min_max_scale(const Config& attributes, Types inputs) {
   take_inputs(inputs, 3);
   take_numbers(inputs);
   take_matching(inputs);
-  const DType dtype = dtype_of_name(attributes.get_string("dtype"));
   const double low = attributes.get_double("output_min");
   const double high = attributes.get_double("output_max");
-  return [dtype, low, high](Values values) {
-    const Tensor x = values[0].values.tensor().to(dtype);
-    const Tensor min = values[1].values.tensor().to(dtype);
-    const Tensor max = values[2].values.tensor().to(dtype);
+  return [low, high](Values values) {
+    const Tensor x = values[0].values.tensor().to(at::kFloat);
+    const Tensor min = values[1].values.tensor().to(at::kFloat);
+    const Tensor max = values[2].values.tensor().to(at::kFloat);
     const Tensor scaled = at::where(at::lt(min, max), (x - min) / (max - min), at::sigmoid(x));
     return like(values, scaled * (high - low) + low);
   };
@@ -240,6 +263,8 @@ EvaluateColumn concat(const Config&, Types inputs) {
 
 constexpr NamedOperation kNumericOperations[] = {
     {"constant", constant},
+    {"constant_vector", constant_vector},
+    {"floor_mod", floor_mod},
     {"cast", cast},
     {"negative", unary<negative>},
     {"abs", unary<at::abs>},

@@ -1,4 +1,5 @@
 // Operations on the values of a row together.
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -12,7 +13,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/base/config_json.h"
 #include "cohort/transform/graph/operations.h"
 #include "cohort/transform/graph/text_builder.h"
 
@@ -131,111 +131,143 @@ EvaluateColumn ngrams(const Config& attributes, Types inputs) {
   };
 }
 
-// The values of a row once each, in order of their first occurrence.
+EvaluateColumn to_ragged(const Config&, Types inputs) {
+  take_inputs(inputs, 1);
+  if (inputs[0].kind != ColumnKind::kDense || inputs[0].shape.size() > 1) {
+    throw InvalidArgumentError("it takes a dense column [rows] or [rows, size]");
+  }
+  return [](Values values) {
+    const Leaf& x = values[0].values;
+    const auto sizes = x.sizes();
+    const int64_t width = sizes.size() == 1 ? 1 : sizes[1];
+    const int64_t count = sizes[0] * width;
+    Leaf flat =
+        x.is_strings() ? Leaf(x.strings().reshape({count})) : Leaf(x.tensor().reshape({count}));
+    return ColumnValue{.values = std::move(flat), .row_splits = at::arange(sizes[0] + 1) * width};
+  };
+}
+
+template <class T>
+Leaf leaf_of(const std::vector<T>& numbers, DType dtype) {
+  Tensor result = at::empty({static_cast<int64_t>(numbers.size())}, dtype);
+  std::copy(numbers.begin(), numbers.end(), result.data_ptr<T>());
+  return result;
+}
+
+// The values of a row once each, in order of their first occurrence. `values` are those of all rows.
+template <class T, class Keep>
+Tensor each_once(const T* values, const Rows& rows, const Keep& keep) {
+  SplitBuilder splits(rows.size());
+  std::unordered_set<T> seen;
+  int64_t count = 0;
+  for (int64_t row = 0; row < rows.size(); ++row) {
+    seen.clear();
+    for (int64_t i = rows.begin(row); i < rows.end(row); ++i) {
+      if (!seen.insert(values[i]).second) continue;
+      keep(values[i]);
+      ++count;
+    }
+    splits.end_row(count);
+  }
+  return splits.splits();
+}
+
+template <class T>
+ColumnValue numbers_once(const ColumnValue& value) {
+  const Tensor x = value.values.tensor().contiguous();
+  std::vector<T> kept;
+  const Tensor splits =
+      each_once(x.data_ptr<T>(), Rows(value), [&](T number) { kept.push_back(number); });
+  return {.values = leaf_of(kept, x.scalar_type()), .row_splits = splits};
+}
+
 EvaluateColumn deduplicate(const Config&, Types inputs) {
   take_inputs(inputs, 1);
   take_ragged(inputs[0]);
   if (inputs[0].is_string()) {
     return [](Values values) {
-      const Rows rows(values[0]);
       const StringTensor& tokens = values[0].values.strings();
-      TextBuilder result(tokens);
-      SplitBuilder splits(rows.size());
-      std::unordered_set<std::string_view> seen;
-      for (int64_t row = 0; row < rows.size(); ++row) {
-        seen.clear();
-        for (int64_t i = rows.begin(row); i < rows.end(row); ++i) {
-          if (seen.insert(tokens.data()[i]).second) result.add_part(tokens.data()[i]);
-        }
-        splits.end_row(result.size());
-      }
-      return ColumnValue{.values = std::move(result).finish(), .row_splits = splits.splits()};
+      TextBuilder kept(tokens);
+      const Tensor splits = each_once(tokens.data(), Rows(values[0]),
+                                      [&](std::string_view token) { kept.add_part(token); });
+      return ColumnValue{.values = std::move(kept).finish(), .row_splits = splits};
     };
   }
-  if (inputs[0].dtype != LeafType(at::kLong)) {
-    throw InvalidArgumentError("it takes strings or int64");
+  switch (inputs[0].dtype.dtype()) {
+    case at::kLong:
+      return [](Values values) { return numbers_once<int64_t>(values[0]); };
+    case at::kInt:
+      return [](Values values) { return numbers_once<int32_t>(values[0]); };
+    case at::kFloat:
+      return [](Values values) { return numbers_once<float>(values[0]); };
+    case at::kDouble:
+      return [](Values values) { return numbers_once<double>(values[0]); };
+    default:
+      throw InvalidArgumentError("it takes strings, int64, int32, float32 or float64");
   }
-  return [](Values values) {
-    const Rows rows(values[0]);
-    const Tensor x = values[0].values.tensor().contiguous();
-    const int64_t* numbers = x.data_ptr<int64_t>();
-    std::vector<int64_t> kept;
-    SplitBuilder splits(rows.size());
-    std::unordered_set<int64_t> seen;
-    for (int64_t row = 0; row < rows.size(); ++row) {
-      seen.clear();
-      for (int64_t i = rows.begin(row); i < rows.end(row); ++i) {
-        if (seen.insert(numbers[i]).second) kept.push_back(numbers[i]);
-      }
-      splits.end_row(static_cast<int64_t>(kept.size()));
+}
+
+// The numbers of each row with how often they occur, in ascending order.
+template <class Take>  // Take(row size, number, count)
+Tensor count_rows(const ColumnValue& value, const Take& take) {
+  const Rows rows(value);
+  const Tensor x = value.values.tensor().contiguous();
+  SplitBuilder splits(rows.size());
+  std::map<int64_t, int64_t> counts;
+  int64_t total = 0;
+  for (int64_t row = 0; row < rows.size(); ++row) {
+    counts.clear();
+    for (int64_t i = rows.begin(row); i < rows.end(row); ++i) ++counts[x.data_ptr<int64_t>()[i]];
+    for (const auto& [number, count] : counts) {
+      take(rows.end(row) - rows.begin(row), number, count);
     }
-    const Tensor result = at::empty({static_cast<int64_t>(kept.size())}, at::kLong);
-    std::copy(kept.begin(), kept.end(), result.data_ptr<int64_t>());
-    return ColumnValue{.values = result, .row_splits = splits.splits()};
+    splits.end_row(total += static_cast<int64_t>(counts.size()));
+  }
+  return splits.splits();
+}
+
+void take_token_numbers(const ColumnType& input) {
+  take_ragged(input);
+  if (input.dtype != LeafType(at::kLong)) throw InvalidArgumentError("it takes int64");
+}
+
+EvaluateColumn distinct(const Config&, Types inputs) {
+  take_inputs(inputs, 1);
+  take_token_numbers(inputs[0]);
+  return [](Values values) {
+    std::vector<int64_t> kept;
+    const Tensor splits =
+        count_rows(values[0], [&](int64_t, int64_t number, int64_t) { kept.push_back(number); });
+    return ColumnValue{.values = leaf_of(kept, at::kLong), .row_splits = splits};
   };
 }
 
-// The numbers of a row's tokens with how often each occurs, in ascending order.
-std::map<int64_t, int64_t> counts_of(const int64_t* numbers, int64_t begin, int64_t end,
-                                     int64_t vocab_size) {
-  std::map<int64_t, int64_t> counts;
-  for (int64_t i = begin; i < end; ++i) {
-    if (numbers[i] < 0 || numbers[i] >= vocab_size) {
-      throw InvalidArgumentError(str("transform::tfidf: ", numbers[i],
-                                     " is no number of a vocabulary of .vocab_size ", vocab_size));
-    }
-    ++counts[numbers[i]];
-  }
-  return counts;
-}
-
-// x: numbers of tokens; document frequencies [vocab_size]; the number of documents. The weight of a
-// token is how often it is in the row, of the row's tokens, times the logarithm of how rare it is.
+// x: numbers of tokens; in how many rows each occurs; the number of rows. The weight of a token is
+// how often it is in its row, of the row's tokens, times its inverse document frequency. In
+// float32, as TensorFlow Transform computes it.
 EvaluateColumn tfidf(const Config& attributes, Types inputs) {
   take_inputs(inputs, 3);
-  take_ragged(inputs[0]);
-  if (inputs[0].dtype != LeafType(at::kLong)) throw InvalidArgumentError("it takes int64");
-  const int64_t vocab_size = attributes.get_int("vocab_size");
+  take_token_numbers(inputs[0]);
   const bool smooth = attributes.get_bool("smooth");
-  const bool add_baseline = attributes.get_bool("add_baseline");
-  const bool is_weights = attributes.get_bool("weights");
-  return [=](Values values) {
-    const Rows rows(values[0]);
-    const Tensor x = values[0].values.tensor().contiguous();
+  return [smooth](Values values) {
     const Tensor frequencies = values[1].values.tensor().to(at::kLong).contiguous();
-    const auto documents = static_cast<double>(values[2].values.tensor().item<int64_t>());
-    std::vector<int64_t> indices;
+    const int64_t rows = values[2].values.tensor().item<int64_t>();
     std::vector<float> weights;
-    SplitBuilder splits(rows.size());
-    for (int64_t row = 0; row < rows.size(); ++row) {
-      const int64_t size = rows.end(row) - rows.begin(row);
-      for (const auto& [index, count] :
-           counts_of(x.data_ptr<int64_t>(), rows.begin(row), rows.end(row), vocab_size)) {
-        const auto frequency = static_cast<double>(
-            index < frequencies.numel() ? frequencies.data_ptr<int64_t>()[index] : 0);
-        const double idf = (smooth ? std::log((documents + 1) / (frequency + 1))
-                                   : std::log(documents / frequency)) +
-                           (add_baseline ? 1 : 0);
-        indices.push_back(index);
-        weights.push_back(static_cast<float>(count) / static_cast<float>(size) *
-                          static_cast<float>(idf));
-      }
-      splits.end_row(static_cast<int64_t>(indices.size()));
-    }
-    const auto count = static_cast<int64_t>(indices.size());
-    const Tensor result = at::empty({count}, is_weights ? at::kFloat : at::kLong);
-    if (is_weights) {
-      std::copy(weights.begin(), weights.end(), result.data_ptr<float>());
-    } else {
-      std::copy(indices.begin(), indices.end(), result.data_ptr<int64_t>());
-    }
-    return ColumnValue{.values = result, .row_splits = splits.splits()};
+    const Tensor splits = count_rows(values[0], [&](int64_t size, int64_t number, int64_t count) {
+      const int64_t frequency =
+          number < frequencies.numel() ? frequencies.data_ptr<int64_t>()[number] : 0;
+      const float rarity = smooth ? static_cast<float>(rows + 1) / static_cast<float>(frequency + 1)
+                                  : static_cast<float>(rows) / static_cast<float>(frequency);
+      weights.push_back(static_cast<float>(count) / static_cast<float>(size) *
+                        (1 + std::log(rarity)));
+    });
+    return ColumnValue{.values = leaf_of(weights, at::kFloat), .row_splits = splits};
   };
 }
 
 constexpr NamedOperation kRowOperations[] = {
-    {"to_dense", to_dense}, {"row_lengths", row_lengths},
-    {"ngrams", ngrams},     {"deduplicate", deduplicate},
+    {"to_dense", to_dense},   {"row_lengths", row_lengths}, {"ngrams", ngrams},
+    {"to_ragged", to_ragged}, {"distinct", distinct},       {"deduplicate", deduplicate},
     {"tfidf", tfidf},
 };
 

@@ -7,17 +7,12 @@
 #include <vector>
 
 #include "cohort/core/structure/leaf_type.h"
+#include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/structure.h"
 #include "cohort/core/structure/tensor.h"
-#include "cohort/ops/lookup/static_hash_table.h"
+#include "cohort/transform/graph/vocabulary_table.h"
 
 namespace cohort::internal {
-
-// A learned vocabulary: the tokens' numbers, and how many there are.
-struct VocabularyTable {
-  std::string path;
-  lookup::StaticHashTable table;
-};
 
 enum class ColumnKind {
   kDense,       // values [rows, ..]
