@@ -148,4 +148,8 @@ class Analysis {
   virtual std::unique_ptr<Accumulator> start(const AnalysisContext& context) const = 0;
 };
 
+// "mean_and_variance(dtype='float32', reduce_instance_dims=true)": the same text for equal analyses
+// only.
+std::string analysis_name(const Analysis& analysis);
+
 }  // namespace cohort::internal
