@@ -146,13 +146,14 @@ Column quantiles(const Column& x, int64_t num_buckets, const QuantilesOptions& o
   }
   internal::TransformNodes inputs = {node};
   if (options.weights.has_value()) inputs.push_back(numbers_of(*options.weights, "quantiles"));
-  return statistic(
+  const Column result = statistic(
       "quantiles",
       internal::quantiles_analysis({.num_buckets = num_buckets,
                                     .epsilon = epsilon,
                                     .weighted = options.weights.has_value(),
                                     .reduce_instance_dims = options.reduce_instance_dims}),
       inputs, "quantiles");
+  return options.reduce_instance_dims ? apply("first", {}, {result}) : result;
 }
 
 namespace {

@@ -138,6 +138,17 @@ EvaluateColumn histogram_bins(const Config&, Types inputs) {
   };
 }
 
+// A statistic [1, ..] without its first dimension.
+EvaluateColumn first(const Config&, Types inputs) {
+  take_inputs(inputs, 1);
+  take_numbers(inputs);
+  if (!inputs[0].is_statistic() || inputs[0].shape.empty()) {
+    throw InvalidArgumentError("it takes a statistic with dimensions");
+  }
+  return
+      [](Values values) { return ColumnValue{.values = values[0].values.tensor().select(0, 0)}; };
+}
+
 EvaluateColumn linspace(const Config& attributes, Types inputs) {
   take_inputs(inputs, 2);
   take_numbers(inputs);
@@ -151,9 +162,13 @@ EvaluateColumn linspace(const Config& attributes, Types inputs) {
 }
 
 constexpr NamedOperation kLookupOperations[] = {
-    {"apply_vocabulary", apply_vocabulary}, {"hash_strings", hash_strings},
-    {"apply_buckets", apply_buckets},       {"shift_boundaries", shift_boundaries},
-    {"histogram_bins", histogram_bins},     {"linspace", linspace},
+    {"apply_vocabulary", apply_vocabulary},
+    {"hash_strings", hash_strings},
+    {"apply_buckets", apply_buckets},
+    {"shift_boundaries", shift_boundaries},
+    {"histogram_bins", histogram_bins},
+    {"linspace", linspace},
+    {"first", first},
 };
 
 }  // namespace

@@ -37,9 +37,9 @@ ColumnValue made_up(const ColumnType& type, const Probe& probe) {
     return {.vocabulary = table};
   }
   if (type.is_ragged()) {
-    Tensor row_splits = at::arange(probe.rows + 1);  // a value a row, and one more in the last
-    row_splits[probe.rows] += 1;
-    return {.values = made_up(type.dtype, {probe.rows + 1}), .row_splits = row_splits};
+    Tensor row_splits = at::arange(probe.rows + 1);  // a value a row, and none in the last
+    row_splits[probe.rows] -= 1;
+    return {.values = made_up(type.dtype, {probe.rows - 1}), .row_splits = row_splits};
   }
   std::vector<int64_t> sizes;
   if (!type.is_statistic()) sizes.push_back(probe.rows);
@@ -167,7 +167,7 @@ std::shared_ptr<const TransformNode> make_node(std::string_view operation, keras
   try {
     node->evaluate = find_operation(operation)(node->attributes, types);
     node->type = probed_type(node->inputs, node->evaluate);
-  } catch (const Error& error) {
+  } catch (const InvalidArgumentError& error) {
     std::string given;
     for (const ColumnType& type : types) given += (given.empty() ? "" : ", ") + describe(type);
     throw InvalidArgumentError(str("transform::", operation, ": ", error.what(),
