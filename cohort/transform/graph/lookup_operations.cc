@@ -22,8 +22,8 @@ using keras::Config;
 using Types = std::span<const ColumnType>;
 using Values = std::span<const ColumnValue>;
 
-// The numbers of tokens in a vocabulary. Others get default_value, or with OOV buckets the number of
-// the bucket that their hash chooses, behind the vocabulary.
+// The numbers of tokens in a vocabulary. Others get default_value, or with OOV buckets the number
+// of the bucket that their hash chooses, behind the vocabulary.
 EvaluateColumn apply_vocabulary(const Config& attributes, Types inputs) {
   take_inputs(inputs, 2);
   take_strings(inputs[0]);
@@ -113,7 +113,8 @@ EvaluateColumn apply_buckets(const Config&, Types inputs) {
   };
 }
 
-// As a histogram's boundaries are: a little lower, so that rounding moves no value below its own.
+// Boundaries as a histogram has them: a little lower, so that rounding moves no value below its
+// own.
 EvaluateColumn shift_boundaries(const Config&, Types inputs) {
   take_inputs(inputs, 1);
   take_numbers(inputs);

@@ -23,11 +23,11 @@ struct VocabularyFile {
 class VocabularyTable {
  public:
   explicit VocabularyTable(VocabularyFile file) : file_(std::move(file)) {}
-  // Of a file that nobody reads: for probes.
+  // A table without a file, for probes.
   explicit VocabularyTable(lookup::StaticHashTable table) : table_(std::move(table)) {}
 
   const VocabularyFile& file() const { return file_; }
-  // From a token to the number of its line, int64; of others -1.
+  // Maps a token to the number of its line, int64; others to -1.
   // Errors: NotFound and the others of reading; DataLoss (another size or checksum).
   const lookup::StaticHashTable& table() const;
 

@@ -9,6 +9,7 @@
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/work_group.h"
+#include "cohort/transform/graph/make_node.h"
 
 namespace cohort::internal {
 namespace {

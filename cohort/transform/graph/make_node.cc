@@ -1,4 +1,4 @@
-#include "cohort/transform/graph/node.h"
+#include "cohort/transform/graph/make_node.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
@@ -174,24 +174,6 @@ std::shared_ptr<const TransformNode> make_node(std::string_view operation, keras
                                    " (given: ", given.empty() ? "nothing" : given, ")"));
   }
   return node;
-}
-
-const std::shared_ptr<const TransformNode>& node_of(const transform::Column& column,
-                                                    std::string_view user) {
-  if (column.node() == nullptr) {
-    throw FailedPreconditionError(
-        str("transform::", user,
-            ": the column holds nothing yet; was an output read before it was "
-            "set, or its name misspelt?"));
-  }
-  return column.node();
-}
-
-transform::Column apply(std::string_view operation, keras::Config attributes,
-                        const std::vector<transform::Column>& inputs) {
-  TransformNodes nodes;
-  for (const auto& input : inputs) nodes.push_back(node_of(input, operation));
-  return transform::Column(make_node(operation, std::move(attributes), std::move(nodes)));
 }
 
 }  // namespace cohort::internal
