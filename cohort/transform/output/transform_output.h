@@ -16,6 +16,7 @@
 #include "cohort/core/structure/structure.h"
 #include "cohort/data/files/example_features.h"
 #include "cohort/keras/layers/base/layer_handle.h"
+#include "cohort/keras/saving/models.h"
 #include "cohort/transform/graph/column.h"
 
 namespace cohort {
@@ -77,6 +78,12 @@ class COHORT_API TFTransformOutput {
  private:
   internal::Handle<const internal::AppliedTransform, "TFTransformOutput"> transform_;
 };
+
+// How models with a transform's layer are read:
+//   load_model(path, {.custom_objects = transform::custom_objects()})
+// A saved model names the directory of the transform, and does not hold it. Reading one is an error
+// if another transform is there now.
+COHORT_API keras::models::CustomObjects custom_objects();
 
 }  // namespace transform
 }  // namespace cohort
