@@ -70,8 +70,8 @@ struct VocabularyOptions {
 // are summed exactly; a sum that is NaN is the lowest of all.
 AnalysisPtr vocabulary_analysis(const VocabularyOptions& options = {});
 
-// Results "keys", strings in ascending order, and "counts", int64 of the same shape. The input has
-// strings or integers, whose keys are their decimal digits.
+// Results "keys", in ascending order, and "counts", int64 of the same shape. Integers make keys of
+// int64, in the order of their decimal digits as texts.
 AnalysisPtr count_per_key_analysis();
 
 // How often each number of [0, num_buckets) occurs: the counts of a histogram whose input was

@@ -4,6 +4,7 @@
 
 #include "cohort/core/bytes/fields.h"
 #include "cohort/core/structure/contiguous_elements.h"
+#include "cohort/core/text.h"
 #include "cohort/ops/make_tensor.h"
 #include "cohort/transform/analysis/attributes.h"
 #include "cohort/transform/analysis/numeric_column.h"
@@ -31,7 +32,18 @@ class KeyCounts final : public TokenAccumulator<TokenCount> {
       keys.emplace_back(counted->entry().token);
       counts.push_back(counted->entry().amount.value);
     }
-    return {{{"keys", StringTensor(keys)}, {"counts", tensor_of(counts)}}};
+    return {{{"keys", keys_leaf(keys)}, {"counts", tensor_of(counts)}}};
+  }
+  Leaf keys_leaf(const std::vector<std::string>& keys) const {
+    if (has_strings()) return StringTensor(keys);
+    std::vector<int64_t> numbers;
+    for (const std::string& key : keys) {
+      // A key that is no number came in a piece from a task whose column has strings.
+      const auto number = parse_number<int64_t>(key);
+      if (!number) return StringTensor(keys);
+      numbers.push_back(*number);
+    }
+    return tensor_of(numbers);
   }
 };
 

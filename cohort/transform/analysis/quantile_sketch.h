@@ -61,11 +61,13 @@ class QuantileSketch {
   };
   using Items = std::vector<Item>;  // in the order of values, each once
   using Levels = std::map<int, Items>;
+  class Divider;
 
   void flush();
   // Puts items in order into their levels, and compacts the full ones.
-  void place(Items items);
-  Items compact(Items& level);
+  void place(const Items& items);
+  // Leaves the rest, at most two items; the others go to `up`.
+  void compact(Items& level, Levels& up);
   // All items in one list.
   Items all_items() const;
 
@@ -75,8 +77,9 @@ class QuantileSketch {
   size_t least_compacted_;  // k
   Levels levels_;
   std::vector<double> values_;  // of weight 1, not yet in a level
-  Items weighted_;              // the same, with weights
-  double weight_ = 0;           // in the levels
+  std::vector<double> scratch_;
+  Items weighted_;     // the same, with weights
+  double weight_ = 0;  // in the levels
   double error_ = 0;
 };
 
