@@ -177,7 +177,7 @@ class BucketCounts final : public IndexCounts {
 class DocumentFrequencies final : public IndexCounts {
  public:
   explicit DocumentFrequencies(std::string name)
-      : IndexCounts(std::move(name), {}, int64_t{1} << 31) {}
+      : IndexCounts(std::move(name), {}, int64_t{1} << 27) {}
 
  private:
   void add_batch(const ColumnBatch& column) override {
@@ -218,10 +218,11 @@ class DocumentFrequencies final : public IndexCounts {
 }  // namespace
 
 AnalysisPtr count_per_key_analysis() {
-  return simple_analysis({.kind = "count_per_key", .result_names = {"keys", "counts"}},
-                         [](std::string name, const AnalysisContext& context) {
-                           return std::make_unique<KeyCounts>(std::move(name), context);
-                         });
+  return simple_analysis(
+      {.kind = "count_per_key", .result_names = {"keys", "counts"}, .uses_memory_limit = true},
+      [](std::string name, const AnalysisContext& context) {
+        return std::make_unique<KeyCounts>(std::move(name), context);
+      });
 }
 
 AnalysisPtr bucket_counts_analysis(int64_t num_buckets) {

@@ -1,4 +1,4 @@
-// A summary of weighted numbers that tells quantiles with a bounded error, and is merged with others.
+// A summary of weighted numbers that tells quantiles with a bounded error; summaries are merged.
 //
 //   QuantileSketch sketch(0.01);
 //   sketch.add(values, count, /*stride=*/1);
@@ -9,9 +9,9 @@
 // items is compacted: of three neighbours the middle one gets the weight of all, and moves up. That
 // puts ranks wrong by one item's weight at most, which is at most 2/k of the weight compacted.
 //
-// How often is weight compacted? Among three weights of a level its entropy is at least 0.946 log 3,
-// and all these entropies sum up to that of all N items in groups of at most 6/k of the weight W. So
-// the rank of every value is wrong by
+// How often is weight compacted? Three weights of a level have an entropy of at least 0.946 log 3,
+// and all these entropies sum up to that of all N items in groups of at most 6/k of the weight W.
+// So the rank of every value is wrong by
 //
 //   2 / k * (log3(N / k) + 1.64) / 0.946 * W
 //
