@@ -38,7 +38,7 @@ SECTIONS = [
         "keras/layers/activation_layers.h",
         "keras/layers/lambda.h", "keras/layers/merging.h", "keras/layers/dot.h", "keras/layers/reshaping.h",
         "keras/layers/lookup/string_lookup.h", "keras/layers/lookup/integer_lookup.h",
-        "keras/layers/lookup/text_vectorization.h", "keras/layers/lookup/adapt_options.h",
+        "keras/layers/lookup/text_vectorization.h", "keras/layers/preprocessing/adapt_options.h",
         "keras/layers/lookup/vocabulary.h", "keras/base/window.h", "keras/layers/base/layer_handle.h"]),
     ("Activations", "keras::activations", ["keras/base/activations.h"]),
     ("Initializers", "keras::initializers", ["keras/base/initializers.h"]),
