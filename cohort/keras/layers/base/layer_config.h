@@ -46,6 +46,8 @@ keras::layers::LayerHandle read_global_average_pooling2d(FieldReader& field);
 keras::layers::LayerHandle read_global_max_pooling1d(FieldReader& field);
 keras::layers::LayerHandle read_global_max_pooling2d(FieldReader& field);
 keras::layers::LayerHandle read_gru(FieldReader& field);
+keras::layers::LayerHandle read_hashed_crossing(FieldReader& field);
+keras::layers::LayerHandle read_hashing(FieldReader& field);
 keras::layers::LayerHandle read_input_layer(FieldReader& field);
 keras::layers::LayerHandle read_integer_lookup(FieldReader& field);
 keras::layers::LayerHandle read_layer_normalization(FieldReader& field);

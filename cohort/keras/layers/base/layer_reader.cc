@@ -38,6 +38,8 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"GlobalAveragePooling2D", {}, read_global_average_pooling2d},
       {"GlobalMaxPooling1D", {}, read_global_max_pooling1d},
       {"GlobalMaxPooling2D", {}, read_global_max_pooling2d},
+      {"HashedCrossing", {}, read_hashed_crossing},
+      {"Hashing", {}, read_hashing},
       {"InputLayer", {}, read_input_layer},
       {"IntegerLookup", {}, read_integer_lookup},
       {"LSTM", {}, read_lstm},
