@@ -36,6 +36,7 @@ keras::layers::LayerHandle read_conv1d(FieldReader& field);
 keras::layers::LayerHandle read_conv2d(FieldReader& field);
 keras::layers::LayerHandle read_conv2d_transpose(FieldReader& field);
 keras::layers::LayerHandle read_dense(FieldReader& field);
+keras::layers::LayerHandle read_discretization(FieldReader& field);
 keras::layers::LayerHandle read_dot(FieldReader& field);
 keras::layers::LayerHandle read_dropout(FieldReader& field);
 keras::layers::LayerHandle read_elu(FieldReader& field);

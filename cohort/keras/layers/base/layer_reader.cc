@@ -28,6 +28,7 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"Conv2D", {}, read_conv2d},
       {"Conv2DTranspose", {}, read_conv2d_transpose},
       {"Dense", {}, read_dense},
+      {"Discretization", {}, read_discretization},
       {"Dot", {}, read_dot},
       {"Dropout", {}, read_dropout},
       {"ELU", {}, read_elu},
