@@ -25,6 +25,7 @@
 #include "cohort/keras/layers/normalization.h"
 #include "cohort/keras/layers/pooling1d.h"
 #include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/layers/preprocessing/category_encoding.h"
 #include "cohort/keras/layers/preprocessing/discretization.h"
 #include "cohort/keras/layers/preprocessing/hashed_crossing.h"
 #include "cohort/keras/layers/preprocessing/hashing.h"

@@ -31,6 +31,7 @@ keras::layers::LayerHandle read_average_pooling1d(FieldReader& field);
 keras::layers::LayerHandle read_average_pooling2d(FieldReader& field);
 keras::layers::LayerHandle read_batch_normalization(FieldReader& field);
 keras::layers::LayerHandle read_bidirectional(FieldReader& field);
+keras::layers::LayerHandle read_category_encoding(FieldReader& field);
 keras::layers::LayerHandle read_concatenate(FieldReader& field);
 keras::layers::LayerHandle read_conv1d(FieldReader& field);
 keras::layers::LayerHandle read_conv2d(FieldReader& field);

@@ -23,6 +23,7 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"AveragePooling2D", {}, read_average_pooling2d},
       {"BatchNormalization", {}, read_batch_normalization},
       {"Bidirectional", {}, read_bidirectional},
+      {"CategoryEncoding", {}, read_category_encoding},
       {"Concatenate", {}, read_concatenate},
       {"Conv1D", {}, read_conv1d},
       {"Conv2D", {}, read_conv2d},
