@@ -19,7 +19,8 @@ ROOMS = {
     "train": ["bundle summary", "objects safetensors", "saving", "."],
     "distribute": ["tasks values", "core", "input variables", "reduce", "gradients step", "strategies", "preemption"],
     "parameter_server": ["leadership", "store", "cluster", "variables", "closures", "coordinator", "runner", "."],
-    "keras": ["base datasets", "losses optimizers", "metrics", "layers/base", "layers/lookup layers/recurrent model",
+    "keras": ["base datasets", "losses optimizers", "metrics", "layers/base", "layers/preprocessing",
+              "layers/lookup layers/recurrent model",
               "layers training", "saving", "callbacks", "."],
     "transform": ["analysis", "graph", "functions", "passes", "output"],
 }
