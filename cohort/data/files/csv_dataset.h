@@ -63,6 +63,9 @@ struct CsvOptions {
   // The indices of the wanted columns, ascending, one for each of `columns`; records may then have
   // further columns. Default: all.
   std::vector<int64_t> select_cols = {};
+  // The indices of the columns to leave out, ascending: `columns` are the others. Not with
+  // select_cols.
+  std::vector<int64_t> exclude_cols = {};
   // Elements are dicts with these keys. Default: tuples.
   std::vector<std::string> column_names = {};
   RecordDatasetOptions files = {};
@@ -71,8 +74,8 @@ struct CsvOptions {
 // Elements: tuples (or dicts) of one scalar for each of `columns`. Numbers may stand between
 // spaces. RFC 4180: fields between quotation marks may hold delimiters, line ends and marks twice.
 //
-// Errors: InvalidArgument (no columns; options of other lengths; a delimiter that is a quotation
-// mark or line end). While reading: as TFRecordDataset's; DataLoss (.header, but a file without any
+// Errors: InvalidArgument (no columns; options of other lengths, or that exclude each other; a
+// delimiter that is a quotation mark or line end). While reading: as TFRecordDataset's; DataLoss (.header, but a file without any
 // line); InvalidArgument (a required field is
 // empty, a number that is none, too many or few fields, a misplaced quotation mark: names file,
 // line and column); the next element is then the next record. Resuming: as TFRecordDataset's.
