@@ -36,6 +36,8 @@ class RecordFilesIterator final : public DataIterator {
   }
   bool has_blocks() const override { return slots_.size() == 1; }
   int64_t next_block(int64_t n, Structure& out) override;
+  bool has_runs() const override { return has_blocks(); }
+  int64_t next_run(int64_t n, Structure& out) override;
   int64_t skip(int64_t n) override;
   void rewind(uint64_t epoch) override {
     close_all();
@@ -55,6 +57,8 @@ class RecordFilesIterator final : public DataIterator {
   // The slot in turn that has a record, after opening and closing what it takes; null at the end.
   // An error is that of one element.
   Slot* find_record();
+  // How many records at the front of the slice become elements.
+  size_t count_good(const RecordSlice& slice, const std::string& file) const;
   // Puts the next file into the slot, which stays free where ignore_errors leaves the file out;
   // false where there is none.
   bool open_next(Slot& slot);
@@ -205,6 +209,34 @@ int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
     throw;
   }
   return count;
+}
+
+size_t RecordFilesIterator::count_good(const RecordSlice& slice, const std::string& file) const {
+  for (size_t i = 0; i < slice.records.size(); ++i) {
+    try {
+      format_->element({slice.records.subspan(i, 1), slice.run}, file);
+    } catch (const std::exception&) {
+      return i;
+    }
+  }
+  return slice.records.size();
+}
+
+int64_t RecordFilesIterator::next_run(int64_t n, Structure& out) {
+  Slot* slot = find_record();
+  if (slot == nullptr) return 0;
+  RecordSlice slice = slot->cursor->take(n);
+  const std::string& file = note_file(slot->cursor->file());
+  const size_t taken = slice.records.size();
+  try {
+    out = format_->block({&slice, 1}, file);
+  } catch (const std::exception&) {
+    slice.records = slice.records.first(count_good(slice, file));
+    slot->cursor->put_back(taken - std::max<size_t>(slice.records.size(), 1));
+    if (slice.records.empty()) throw;
+    out = format_->block({&slice, 1}, file);
+  }
+  return std::ssize(slice.records);
 }
 
 int64_t RecordFilesIterator::skip(int64_t n) {
