@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/data/files/csv_dataset.h"
+#include "cohort/data/files/csv_columns.h"
 #include "cohort/data/files/record_format.h"
 #include "cohort/data/graph/node.h"
 #include "cohort/data/records/csv.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/data/files/csv_dataset.h"
+#include "cohort/data/files/csv_columns.h"
 
 namespace cohort::internal {
 
@@ -24,8 +24,8 @@ struct CsvInference {
   bool ignore_errors;               // passes over records that do not fit
 };
 
-// As TensorFlow infers them: for each column the first of int32, int64, float32, float64 and string
-// that all values fit; string where there are none. A missing value is 0 or "".
+// The types that TensorFlow infers, too: for each column the first of int32, int64, float32,
+// float64 and string that all values fit; string where there are none. A missing value is 0 or "".
 // Errors: InvalidArgument (a record that does not fit: file and line), those of reading.
 std::vector<data::CsvColumn> infer_csv_columns(const std::vector<std::string>& files,
                                                const data::CsvOptions& options,

@@ -45,8 +45,8 @@ struct MakeBatchedFeaturesDatasetOptions {
   bool drop_final_batch = false;  // leaves out the last batch if it has fewer records
 };
 
-// Elements: what io::parse_example gives for a batch of records. `file_pattern`: paths and patterns,
-// as for Dataset::list_files.
+// Elements: what io::parse_example gives for a batch of records. `file_pattern`: paths and
+// patterns, as for Dataset::list_files.
 // Errors: those of list_files; InvalidArgument (an option; the label is no feature). While reading:
 // those of the reader and of parse_example.
 COHORT_API Dataset make_batched_features_dataset(

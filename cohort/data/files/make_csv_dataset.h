@@ -13,7 +13,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/files/csv_dataset.h"
+#include "cohort/data/files/csv_columns.h"
 #include "cohort/data/paths.h"
 
 namespace cohort::data::experimental {

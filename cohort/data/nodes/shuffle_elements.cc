@@ -138,7 +138,7 @@ class ElementBufferIterator final : public DataIterator {
   }
   // The records of an element that was read again, as columns.
   void hold_records();
-  // As many of the next `n` records as come together; 0 at the end of the input.
+  // The next records that come together, `n` at most; 0 at the end of the input.
   int64_t read_records(int64_t n, Structure& block);
   // Puts `count` records of a block into the buffer, and draws as long as it is full, or has all
   // that there is: `wanted` at most. Returns how many.
