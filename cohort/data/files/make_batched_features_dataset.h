@@ -1,10 +1,10 @@
 // Batches of the features of tf.Examples in files of records.
 //
-//   auto train = data::experimental::make_batched_features_dataset(
+//   auto batches = data::experimental::make_batched_features_dataset(
 //       "train-*.tfrecord", 128,
 //       {{"age", io::FixedLenFeature({}, int64)}, {"label", io::FixedLenFeature({}, float32)}},
 //       {.label_key = "label", .num_epochs = 1});
-//   for (const Structure& batch : train) use(batch[0]["age"], batch[1]);
+//   for (const Structure& batch : batches) use(batch[0]["age"], batch[1]);
 #pragma once
 
 #include <cstdint>

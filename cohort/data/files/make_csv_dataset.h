@@ -1,8 +1,8 @@
 // Batches of the columns of CSV files, whose names and types the files themselves say.
 //
-//   auto train = data::experimental::make_csv_dataset(
+//   auto batches = data::experimental::make_csv_dataset(
 //       "train-*.csv", 32, {.label_name = "survived", .num_epochs = 1});
-//   for (const Structure& batch : train) use(batch[0]["age"], batch[1]);
+//   for (const Structure& batch : batches) use(batch[0]["age"], batch[1]);
 #pragma once
 
 #include <cstdint>

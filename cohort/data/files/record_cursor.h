@@ -34,6 +34,8 @@ class RecordCursor {
   // The next records, `most` at most, at least one; has_record() was true.
   RecordSlice take(int64_t most);
 
+  // Whether the next record is there already.
+  bool has_waiting() const { return row_ < run_.records.size(); }
   // The last `count` records of the last slice come again; it has at least as many.
   void put_back(size_t count) { row_ -= count; }
 
