@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from test_records import FEATURES, TENSORFLOW_FEATURES, filled_features, tensorflow_example, values_of
+from test_records import (FEATURES, TENSORFLOW_FEATURES, filled_features, tensorflow_example,
+                          values_of)
 
 ONCE = {"num_epochs": 1, "shuffle": False}
 
