@@ -94,7 +94,8 @@ SECTIONS = [
     ("Variables, tapes, averages", "cohort", [
         "distribute/core/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",
         "distribute/variables/variable_operators.h", "ops/gradient_tape.h", "distribute/step/nn.h"]),
-    ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/files/csv_dataset.h",
+    ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/files/csv_columns.h data/files/csv_dataset.h",
+                          "data/files/make_csv_dataset.h", "data/files/make_batched_features_dataset.h",
                           "data/files/record_dataset_options.h", "data/files/tfrecord_dataset.h",
                           "data/files/text_line_dataset.h", "data/files/fixed_length_record_dataset.h", "data/paths.h",
                           "data/generator.h", "data/torch_dataset.h", "data/window.h",
