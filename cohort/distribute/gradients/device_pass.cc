@@ -105,6 +105,9 @@ Tensor DevicePass::dense_sum(size_t i, c10::Device device) const {
     const Tensor& sum = from_.sums[i];
     if (!sum.defined()) return sum;
     const Tensor here = moved_gradient(sum, device).view(targets_[i].variable.shape());
+    if (from_.scale_on_device.defined()) {
+      return here * moved_gradient(from_.scale_on_device, device);
+    }
     return from_.scale == 1 ? here : here * from_.scale;
   }
   DeviceSum sum(device);
