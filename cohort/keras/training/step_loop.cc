@@ -14,6 +14,7 @@
 #include "cohort/data/sharding/split_batches.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/range_watch.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/layers/base/symbolic.h"
 #include "cohort/ops/random.h"
@@ -180,6 +181,7 @@ void StepLoop::join() {
 void StepLogs::read(std::vector<keras::Logs::Entry>& entries) {
   const Structure& result = loop_.result();
   read_metrics(Training::of(const_cast<keras::Model&>(model_)).metrics(model_), entries);
+  RangeWatch::check(*strategy_of(model_));
   if (result.num_leaves() == 0) return;
   if (!result.is_dict()) {
     throw InvalidArgumentError(str("train_step of model '", model_.name(), "' returned ", result,
