@@ -136,11 +136,17 @@ int64_t StepLoop::run(int64_t steps) {
     return counted;
   }
   int64_t done = 0;
-  for (; done < steps && (done == 0 || input_->has_next()); ++done) {
-    schedule();
+  while (done < steps && (done == 0 || input_->has_next())) {
+    done += schedule_several(steps - done);
     collect();
   }
   return done;
+}
+
+int64_t StepLoop::schedule_several(int64_t most) {
+  std::vector<std::future<Structure>> scheduled = runner_->schedule_several(step_, input_, most);
+  std::move(scheduled.begin(), scheduled.end(), std::back_inserter(under_way_));
+  return std::ssize(scheduled);
 }
 
 void StepLoop::wait_for_first() {
