@@ -11,7 +11,7 @@ import tree
 # include each other not at all.
 ROOMS = {
     "core": [".", "bytes program", "host", "observe", "threads", "files", "profiler", "cpu", "structure",
-             "recording"],
+             "recording/cuda", "recording"],
     "ops": ["kernels lookup", ".", "plan"],
     "data": ["iteration records", "graph", ". storage", "files functions", "nodes", "sharding"],
     "cluster": ["launch rpc security", "grpc membership same_host", ".", "resolvers"],
