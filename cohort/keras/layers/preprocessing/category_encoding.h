@@ -3,7 +3,7 @@
 //   layers::CategoryEncoding weekdays(/*num_tokens=*/7, {.output_mode = "one_hot"});
 //   weekdays(at::tensor({0, 6}));                                        // float32 [2, 7]
 //   layers::CategoryEncoding sums(4, {.output_mode = "count"});
-//   sums(tuple(at::tensor({{0, 1}, {3, 3}}), at::tensor({{.5, 1.}, {2., 3.}})));   // weighted
+//   sums(tuple(at::tensor({0, 3, 3}), at::tensor({.5, 1., 2.})));      // .5, 0, 0, 3: weighted
 #pragma once
 
 #include <cstdint>
