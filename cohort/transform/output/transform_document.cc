@@ -46,7 +46,7 @@ std::string read_whole(FileSystem& files, const std::string& path) {
   return text;
 }
 
-// Of the file without its checksum.
+// The checksum of the file without it.
 uint32_t checksum_of(const Json& json, const std::string& where) {
   return crc32c(dump_config(json, where));
 }

@@ -104,11 +104,11 @@ std::vector<std::pair<std::string, ColumnValue>> read_results(
   const StoredVocabulary stored = stored_vocabulary(
       files, member_of(json, "file", where),
       join_path(assets, vocabulary_file_name(analysis.vocabulary_name)), where);
-  const VocabularyFile vocabulary{.path = stored.path,
-                                  .has_frequencies = stores_frequency(*analysis.analysis),
-                                  .bytes = stored.bytes,
-                                  .crc32c = stored.crc32c,
-                                  .lines = stored.lines};
+  const TokenFile vocabulary{.path = stored.path,
+                             .has_frequencies = stores_frequency(*analysis.analysis),
+                             .bytes = stored.bytes,
+                             .crc32c = stored.crc32c,
+                             .lines = stored.lines};
   values.emplace_back(kVocabularyResult,
                       ColumnValue{.vocabulary = std::make_shared<VocabularyTable>(vocabulary)});
   return values;
