@@ -1,5 +1,6 @@
 // The file in which a transform's directory holds the function and its results, as JSON. Without
-// libtorch, so that the command `cohort` reads it, too. For sources only: it includes nlohmann-json.
+// libtorch, so that the command `cohort` reads it, too. For sources only: it includes
+// nlohmann-json.
 //
 //   DIR/transform_fn/transform.json         {"checksum", "function", "results", "rows", ...}
 //   DIR/transform_fn/assets/NAME            the vocabularies

@@ -101,9 +101,9 @@ std::vector<std::pair<std::string, ColumnValue>> read_results(
     values.emplace_back(name, ColumnValue{.values = read_leaf(constant, where)});
   }
   if (!analysis.analysis->writes_file()) return values;
-  const StoredVocabulary stored = stored_vocabulary(
-      files, member_of(json, "file", where),
-      join_path(assets, vocabulary_file_name(analysis.vocabulary_name)), where);
+  const StoredVocabulary stored =
+      stored_vocabulary(files, member_of(json, "file", where),
+                        join_path(assets, vocabulary_file_name(analysis.vocabulary_name)), where);
   const TokenFile vocabulary{.path = stored.path,
                              .has_frequencies = stores_frequency(*analysis.analysis),
                              .bytes = stored.bytes,
