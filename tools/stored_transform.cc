@@ -1,6 +1,6 @@
 #include "tools/stored_transform.h"
 
-#include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -31,6 +31,11 @@ class Members {
   const json& member(const char* key) const { return member_of(object_, key, where_); }
   std::string text(const char* key) const { return string_member(object_, key, where_); }
   int64_t integer(const char* key) const { return integer_of(member(key), where_); }
+  int64_t count(const char* key) const {
+    const int64_t number = integer(key);
+    if (number < 0) fail(str(quoted(key), " is ", number));
+    return number;
+  }
   const json& list(const char* key) const { return structured(key, json::value_t::array); }
   const json& object(const char* key) const { return structured(key, json::value_t::object); }
   int index(const char* key, size_t end) const { return index_of(member(key), end); }
@@ -75,9 +80,11 @@ std::string column_type(const Members& type) {
 std::vector<StoredTransform::Named> read_named(const Members& function, const char* key,
                                                size_t num_steps) {
   std::vector<StoredTransform::Named> named;
+  std::set<std::string> names;
   for (const json& entry : function.list(key)) {
     const Members members(entry, str(function.where(), ": ", quoted(key), ' ', named.size()));
     named.emplace_back(members.text("name"), members.index("step", num_steps));
+    if (!names.insert(named.back().first).second) members.fail("its name is there twice");
   }
   return named;
 }
@@ -114,10 +121,12 @@ void read_function(const Members& function, StoredTransform& transform) {
     function.fail(
         str("it is of version ", version, ", but this Cohort reads version ", kFunctionVersion));
   }
+  std::set<std::string> columns;
   for (const json& entry : function.list("columns")) {
     const Members members(entry, str(function.where(), ": column ", transform.columns.size()));
     transform.columns.push_back({.name = members.text("name"),
                                  .type = column_type({members.member("type"), members.where()})});
+    if (!columns.insert(members.text("name")).second) members.fail("its name is there twice");
   }
   read_steps(function, transform);
   transform.outputs = read_named(function, "outputs", transform.steps.size());
@@ -160,7 +169,9 @@ void read_results(internal::FileSystem& files, const internal::TransformDocument
           name, read_constant({constant, str(members.where(), ": ", quoted(name))}));
     }
     if (!members.has("file")) continue;
-    const std::string name = Members(members.member("file"), members.where()).text("name");
+    const Members file(members.member("file"), members.where());
+    file.count("lines");
+    const std::string name = file.text("name");
     if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos) {
       members.fail(str(quoted(name), " is not the name of a file in its folder"));
     }
@@ -193,7 +204,7 @@ StoredTransform read_stored_transform(internal::FileSystem& files, const std::st
   StoredTransform transform;
   transform.directory = directory;
   transform.cohort_version = all.text("cohort");
-  transform.rows = all.integer("rows");
+  transform.rows = all.count("rows");
   read_function({all.object("function"), document.where}, transform);
   read_results(files, document, transform);
   return transform;

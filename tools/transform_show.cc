@@ -43,9 +43,9 @@ std::string token_text(const std::string& token) {
          (token.size() > kLongestToken ? ".." : "");
 }
 
-// "[1, 2]": where a value stands in its constant.
+// "[1, 2]": where a value stands in its constant; "" where it is alone.
 std::string position_text(const std::vector<int64_t>& shape, size_t index) {
-  if (shape.empty()) return "";
+  if (std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size == 1; })) return "";
   std::vector<size_t> position(shape.size());
   for (size_t i = shape.size(); i-- > 0;) {
     const auto size = static_cast<size_t>(std::max<int64_t>(1, shape[i]));
@@ -59,6 +59,9 @@ std::string and_more(size_t all, size_t shown) {
   return all > shown ? str("and ", all - shown, " more") : "";
 }
 
+// NaN has no place in an order.
+double ordered(double count) { return std::isnan(count) ? -HUGE_VAL : count; }
+
 // The places of the largest counts, those of one count in order.
 std::vector<size_t> largest(const StoredConstant& counts, size_t most) {
   std::vector<size_t> order(counts.size());
@@ -66,7 +69,7 @@ std::vector<size_t> largest(const StoredConstant& counts, size_t most) {
   most = std::min(most, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(),
                     [&](size_t i, size_t k) {
-                      const double a = counts.number(i), b = counts.number(k);
+                      const double a = ordered(counts.number(i)), b = ordered(counts.number(k));
                       return a > b || (a == b && i < k);
                     });
   order.resize(most);

@@ -186,6 +186,10 @@ TEST_F(TransformShow, RefusesWhatAGoodChecksumHides) {
       {json::json_pointer("/results/2/file/name"), "../transform.json"},
       {json::json_pointer("/results"), json::array()},
       {json::json_pointer("/rows"), "8"},
+      {json::json_pointer("/rows"), -1},
+      {json::json_pointer("/results/2/file/lines"), -1},
+      {json::json_pointer("/function/outputs/0/name"), "city"},
+      {json::json_pointer("/function/columns/0/name"), "pair"},
   };
   for (const auto& [place, value] : wrongs) {
     write_transform(files, "out");

@@ -21,6 +21,7 @@ using internal::str;
 using nlohmann::json;
 
 constexpr size_t kLongestExpression = 400;
+constexpr size_t kLongestRepetition = 24;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kInfix = {{
     {"add", " + "},
@@ -99,7 +100,12 @@ class ExpressionText {
       return;
     }
     text_ += printable(name_attribute(step)) + '(';
+    const size_t begin = text_.size();
     append_list(analysis.inputs);
+    // Most statistics stand beside the column that they are of.
+    const std::string of = text_.substr(begin);
+    if (of.size() > kLongestRepetition && text_.find(of) < begin)
+      text_.replace(begin, of.npos, "..");
     text_ += ')';
   }
 
@@ -108,6 +114,7 @@ class ExpressionText {
     append_list(step.inputs);
     bool first = step.inputs.empty();
     for (const auto& [name, value] : step.attributes.items()) {
+      if (value == false || value == "" || value == nullptr) continue;
       text_ += str(first ? "" : ", ", printable(name), '=',
                    printable(shown_json(value), kLongestExpression));
       first = false;
@@ -210,12 +217,15 @@ std::string analysis_text(const StoredTransform& transform,
 EqualSteps::Numbers EqualSteps::number(const StoredTransform& transform) {
   Numbers numbers;
   numbers.analyses.assign(transform.analyses.size(), -1);
+  std::set<int> taken;
   const auto number_analysis = [&](size_t i) {
     const StoredTransform::Analysis& analysis = transform.analyses[i];
     if (numbers.analyses[i] >= 0) return;
-    numbers.analyses[i] =
-        number_of(str("analysis ", quoted(analysis.kind), shown_json(analysis.attributes),
-                      quoted(analysis.vocabulary), numbers_text(analysis.inputs, numbers.steps)));
+    std::string key =
+        str("analysis ", quoted(analysis.kind), shown_json(analysis.attributes),
+            quoted(analysis.vocabulary), numbers_text(analysis.inputs, numbers.steps));
+    // Cohort writes none twice. The second of another writer is equal to another's second.
+    while (!taken.insert(numbers.analyses[i] = number_of(key)).second) key += " again";
   };
   for (const StoredTransform::Step& step : transform.steps) {
     std::string key = str("step ", quoted(step.operation), shown_json(step.attributes),
