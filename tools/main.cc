@@ -16,6 +16,7 @@
 #include "tools/launch_command.h"
 #include "tools/printable.h"
 #include "tools/tfrecord_commands.h"
+#include "tools/transform_commands.h"
 #include "tools/unknown_word.h"
 
 namespace cohort::tools {
@@ -71,6 +72,10 @@ class CommandLine {
     tfrecord.require_subcommand(1);
     add_tfrecord_ls(tfrecord);
     add_tfrecord_verify(tfrecord);
+    CLI::App& transform = *app_.add_subcommand("transform", "Looks at analysed transforms");
+    transform.require_subcommand(1);
+    add_transform_show(transform);
+    add_transform_compare(transform);
     add_launch(app_);
     CLI::App& cluster =
         *app_.add_subcommand("cluster", "Prepares clusters, and shows how they are");
@@ -157,6 +162,49 @@ class CommandLine {
     add_tfrecord_options(app, tfrecord_verify_.paths, tfrecord_verify_.compression);
     on(app,
        [this](auto& files, auto& out) { return verify_tfrecords(files, tfrecord_verify_, out); });
+  }
+
+  void add_transform_show(CLI::App& parent) {
+    CLI::App& app =
+        *parent.add_subcommand("show", "Shows columns, outputs, and what the analyses have found");
+    app.add_option("DIR", transform_show_.directory, "What analyze_dataset has written")
+        ->required();
+    app.add_option("--max-values", transform_show_.max_values,
+                   "The most quantiles, tokens or keys of one analysis to print")
+        ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
+        ->capture_default_str();
+    app.add_flag("--json", transform_show_.json, "JSON");
+    on(app, [this](auto& files, auto& out) { return show_transform(files, transform_show_, out); });
+  }
+
+  void add_transform_compare(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "compare", "Finds drift between two runs; exits with 1 if there is some");
+    app.add_option("A", transform_compare_.a, "What analyze_dataset has written")->required();
+    app.add_option("B", transform_compare_.b, "What it has written later")->required();
+    DriftLimits& limits = transform_compare_.limits;
+    app.add_option("--threshold", limits.all, "How far any measure may move")
+        ->check(at_least_zero)
+        ->capture_default_str();
+    for (size_t i = 0; i < kMeasureNames.size(); ++i) {
+      const std::string name(kMeasureNames[i]);
+      app.add_option("--" + name, limits.of_measure[i],
+                     "How far `" + name + "` may move; default: --threshold")
+          ->check(at_least_zero);
+    }
+    app.add_option("--first", transform_compare_.tokens,
+                   "How many of a vocabulary's first tokens are compared")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
+        ->capture_default_str();
+    app.add_flag("--json", transform_compare_.json, "JSON");
+    on(app, [this](auto& files, auto& out) {
+      try {
+        return compare_transforms(files, transform_compare_, out);
+      } catch (const Error& error) {
+        const int code = exit_code(error);
+        return fail(error.what(), code == kExitFailed ? kExitNotCompared : code);
+      }
+    });
   }
 
   void add_launch(CLI::App& parent) {
@@ -258,6 +306,8 @@ class CommandLine {
   ExportOptions export_;
   TFRecordLsOptions tfrecord_ls_;
   TFRecordVerifyOptions tfrecord_verify_;
+  TransformShowOptions transform_show_;
+  TransformCompareOptions transform_compare_;
   LaunchCommandOptions launch_;
   CertificatesOptions certificates_;
   StatusOptions status_;
