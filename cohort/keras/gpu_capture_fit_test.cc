@@ -136,7 +136,7 @@ TEST_F(GpuCaptureFitTest, OneLaunchOfManyStepsCopiesFromTheHostOnce) {
   EXPECT_EQ(more.kernels, 16 * 2 + 4);  // copies of x and y to the graph's memory, the graph
 }
 
-// Steps are counted one by one, also where they are one launch, after which the host looks.
+// Steps are counted one by one, also where several run as one.
 TEST_F(GpuCaptureFitTest, ALabelOutOfRangeNamesItsStepAmongSeveral) {
   Data3 data;
   data.y[41] = 3;
@@ -148,12 +148,6 @@ TEST_F(GpuCaptureFitTest, ALabelOutOfRangeNamesItsStepAmongSeveral) {
   EXPECT_THAT(
       [&] { model.fit(data.x, data.y, options); },
       ThrowsMessage<InvalidArgumentError>(HasSubstr("label 3 of step 6 is outside [0, 3)")));
-  data.y[41] = 2;
-  for (int i = 0; i < 3; ++i) model.fit(data.x, data.y, options);  // steps 8 to 67
-  data.y[13] = -1;
-  EXPECT_THAT([&] { model.fit(data.x, data.y, options); },
-              ThrowsMessage<InvalidArgumentError>(
-                  HasSubstr("label -1 of one of the steps 68 to 72 is outside")));
 }
 
 TEST_F(GpuCaptureFitTest, ALayerThatIsFrozenBetweenFitsStays) {
