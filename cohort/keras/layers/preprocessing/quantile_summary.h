@@ -1,13 +1,14 @@
 // Quantiles of a stream of numbers, in bounded memory: the algorithm of Keras 2.15's
 // Discretization, to the bit. Each merge of a batch moves quantiles upwards a little: of 100,000
-// numbers in any order, in batches of 32, the lowest quarter reaches up to the lowest 40,000.
+// numbers in random order, in batches of 32, the lowest quarter reaches up to the lowest 40,000.
 //
 //   QuantileSummary summary(/*epsilon=*/0.01);
-//   summary.add({3, 1, 2});                       // for each batch
+//   const bool is_whole = summary.add({3, 1, 2});   // for each batch
 //   std::vector<float> bins = summary.boundaries(/*bins=*/4);
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace cohort::internal {
