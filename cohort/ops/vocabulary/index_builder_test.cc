@@ -111,7 +111,8 @@ TEST(VocabularyIndexBuilder, TakesAColumn) {
   const std::string at_end = built("1 ", {.column = {1, ' '}});
   EXPECT_EQ(VocabularyIndex(at_end, kIndex).find(""), 0);
   EXPECT_THAT(error_of<InvalidArgumentError>("1 a\n2\n", {.column = {1, ' '}}),
-              AllOf(HasSubstr("line 2 (byte offset 4)"), HasSubstr("no column 1")));
+              AllOf(HasSubstr("line 2 (byte offset 4)"),
+                    HasSubstr(" has 1 columns, but column 1 is asked for")));
 }
 
 // Chunks, blocks and groups begin and end anywhere in lines, and lines span several of them.

@@ -151,8 +151,10 @@ class IndexEntries::Scatter {
 
 void IndexEntries::note_wrong_line(const TextChunks::Line& line) {
   const std::lock_guard lock(mutex_);
-  std::optional<TextChunks::Line>& first = is_empty(line) ? empty_line_ : short_line_;
-  if (!first || line.number < first->number) first = {line.number, line.offset, ""};
+  std::optional<WrongLine>& first = is_empty(line) ? empty_line_ : short_line_;
+  if (first && first->number <= line.number) return;
+  const auto delimiters = std::count(line.text.begin(), line.text.end(), layout_.column.delimiter);
+  first = {line.number, line.offset, delimiters + 1};
 }
 
 void IndexEntries::fail_if_wrong() const {
@@ -163,8 +165,9 @@ void IndexEntries::fail_if_wrong() const {
   }
   if (short_line_) {
     throw InvalidArgumentError(
-        str(line_place(text_.path(), short_line_->number, short_line_->offset), " has no column ",
-            layout_.column.index, "; columns count from 0 and are separated by ",
+        str(line_place(text_.path(), short_line_->number, short_line_->offset), " has ",
+            short_line_->columns, " columns, but column ", layout_.column.index,
+            " is asked for; columns count from 0 and are separated by ",
             quoted(std::string_view(&layout_.column.delimiter, 1))));
   }
   if (repeated_) {

@@ -65,6 +65,10 @@ class IndexEntries {
     uint64_t offset;
     uint32_t number;
   };
+  struct WrongLine {
+    uint64_t number, offset;
+    int64_t columns;
+  };
   struct Repeated {
     uint64_t first, second;
     std::string token;
@@ -98,8 +102,8 @@ class IndexEntries {
   std::atomic<bool> does_not_fit_ = false;
   std::mutex mutex_;
   std::vector<Twin> twins_;
-  std::optional<TextChunks::Line> empty_line_;  // the first
-  std::optional<TextChunks::Line> short_line_;  // without the column
+  std::optional<WrongLine> empty_line_;  // the first
+  std::optional<WrongLine> short_line_;  // without the column
   std::optional<Repeated> repeated_;            // whose second place is the first
 };
 

@@ -90,6 +90,14 @@ std::string MappedVocabulary::place(int64_t number) const {
   return line_place(text_, static_cast<uint64_t>(number), index_.line_offset(number));
 }
 
+bool MappedVocabulary::is_of_text() const {
+  const auto file = open_within(posix_file_system(), text_, kDefaultFileDeadline);
+  if (file->size() != index_.layout().text_bytes) return false;
+  const TextChunks chunks(*file, text_, [](std::string_view) {});
+  const auto bytes = chunks.checksums().size() * sizeof(uint32_t);
+  return bytes == 0 || std::memcmp(chunks.checksums().data(), index_.checksums(), bytes) == 0;
+}
+
 // One call of MappedVocabulary::open.
 class VocabularyOpening {
  public:
@@ -104,7 +112,7 @@ class VocabularyOpening {
   Vocabulary open() {
     constexpr int kMostBuilds = 3;
     for (int i = 0; i < kMostBuilds; ++i) {
-      const TextState state = state_of(text_, options_.settled_after);
+      const TextState state = state_in_time();
       for (const std::string& path : paths_) {
         if (Vocabulary vocabulary = open_index(path, state)) return vocabulary;
       }
@@ -115,6 +123,15 @@ class VocabularyOpening {
   }
 
  private:
+  TextState state_in_time() const {
+    const auto state = std::make_shared<TextState>();
+    call_within(kDefaultFileDeadline, text_, "examining " + quoted(text_),
+                [state, text = text_, settled_after = options_.settled_after] {
+                  *state = state_of(text, settled_after);
+                });
+    return *state;
+  }
+
   // Nothing: there is no index, or it is of no use.
   Vocabulary open_index(const std::string& path, const TextState& state) {
     const Vocabulary vocabulary = map_index(path, state);
@@ -146,7 +163,7 @@ class VocabularyOpening {
         return nullptr;
       }
       // A mapped file whose server is gone would hold up who touches it, without an end.
-      if (files_.open(path)->is_remote()) return nullptr;
+      if (open_within(files_, path, kDefaultFileDeadline)->is_remote()) return nullptr;
       return std::make_shared<const MappedVocabulary>(text_, path);
     } catch (const NotFoundError&) {  // just removed
     } catch (const Error& error) {
@@ -158,12 +175,7 @@ class VocabularyOpening {
   bool is_of_text(const MappedVocabulary& vocabulary, const TextState& state) const {
     const IndexLayout& layout = vocabulary.index().layout();
     if (decode_identity(vocabulary.file_.bytes(), layout) == state.identity) return true;
-    const auto file = open_within(files_, text_, kDefaultFileDeadline);
-    const TextChunks chunks(*file, text_, [](std::string_view) {});
-    const auto bytes = chunks.checksums().size() * sizeof(uint32_t);
-    if (std::memcmp(chunks.checksums().data(), vocabulary.index().checksums(), bytes) != 0) {
-      return false;
-    }
+    if (!vocabulary.is_of_text()) return false;
     if (state.is_settled) note_identity(vocabulary, state);
     return true;
   }

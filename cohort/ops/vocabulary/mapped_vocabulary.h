@@ -53,6 +53,8 @@ class MappedVocabulary {
   const VocabularyIndex& index() const { return index_; }
   // "'words.txt', line 3 (byte offset 12)"
   std::string place(int64_t number) const;
+  // Reads the text, as it is now, and compares it with the checksums. Errors: those of reading.
+  bool is_of_text() const;
   // The index's path.
   const std::string& path() const { return file_.path(); }
 
