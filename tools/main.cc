@@ -17,6 +17,7 @@
 #include "tools/printable.h"
 #include "tools/tfrecord_commands.h"
 #include "tools/unknown_word.h"
+#include "tools/vocabulary_commands.h"
 
 namespace cohort::tools {
 namespace {
@@ -71,6 +72,11 @@ class CommandLine {
     tfrecord.require_subcommand(1);
     add_tfrecord_ls(tfrecord);
     add_tfrecord_verify(tfrecord);
+    CLI::App& vocabulary =
+        *app_.add_subcommand("vocabulary", "Builds and checks the indices of large vocabularies");
+    vocabulary.require_subcommand(1);
+    add_vocabulary_index(vocabulary);
+    add_vocabulary_verify(vocabulary);
     add_launch(app_);
     CLI::App& cluster =
         *app_.add_subcommand("cluster", "Prepares clusters, and shows how they are");
@@ -157,6 +163,33 @@ class CommandLine {
     add_tfrecord_options(app, tfrecord_verify_.paths, tfrecord_verify_.compression);
     on(app,
        [this](auto& files, auto& out) { return verify_tfrecords(files, tfrecord_verify_, out); });
+  }
+
+  void add_vocabulary_index(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "index",
+        "Builds the index by which a vocabulary is mapped, where there is none of this text");
+    add_vocabulary_options(app);
+    app.add_option("--threads", vocabulary_.threads, "Default: as many as there are cores to use")
+        ->check(CLI::Range(1, 1024));
+    on(app, [this](auto&, auto& out) { return index_vocabularies(vocabulary_, out); });
+  }
+
+  void add_vocabulary_verify(CLI::App& parent) {
+    CLI::App& app =
+        *parent.add_subcommand("verify", "Reads texts and indices, and checks every checksum");
+    add_vocabulary_options(app);
+    on(app, [this](auto&, auto& out) { return verify_vocabularies(vocabulary_, out); });
+  }
+
+  void add_vocabulary_options(CLI::App& app) {
+    app.add_option("FILE", vocabulary_.paths, "Texts, one token a line")->required();
+    CLI::Option* column =
+        app.add_option("--column", vocabulary_.column, "Lines have columns: the token's, from 0")
+            ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
+    app.add_option("--delimiter", vocabulary_.delimiter,
+                   "The character between columns; default: a tab")
+        ->needs(column);
   }
 
   void add_launch(CLI::App& parent) {
@@ -258,6 +291,7 @@ class CommandLine {
   ExportOptions export_;
   TFRecordLsOptions tfrecord_ls_;
   TFRecordVerifyOptions tfrecord_verify_;
+  VocabularyCommandOptions vocabulary_;
   LaunchCommandOptions launch_;
   CertificatesOptions certificates_;
   StatusOptions status_;
