@@ -181,12 +181,27 @@ void print(const char* name, const Look& look) {
   std::fflush(stdout);
 }
 
-void measure(const char* name, const std::function<void(const Report&)>& work) {
+double free_mebibytes() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("MemAvailable:", 0) == 0) return std::atof(line.c_str() + 13) / 1024;
+  }
+  return 0;
+}
+
+// `is_shared`: processes share their memory.
+void measure(const char* name, const std::function<void(const Report&)>& work, bool is_shared) {
+  double memory = 0;
   {
     const Process one(work);
     const Look look = one.wait();
     print(name, look);
-    std::printf("%-22s %10.0f MiB\n", "  memory of one", one.share_mebibytes());
+    memory = one.share_mebibytes();
+    std::printf("%-22s %10.0f MiB\n", "  memory of one", memory);
+  }
+  if (!is_shared && 4 * memory > free_mebibytes() / 2) {
+    std::printf("%-22s not tried: there is too little memory\n", "  memory of four");
+    return;
   }
   const Process processes[] = {Process(work), Process(work), Process(work), Process(work)};
   for (const Process& process : processes) process.wait();
@@ -203,8 +218,9 @@ int run(int64_t tokens, const std::string& directory) {
               static_cast<double>(std::filesystem::file_size(path)) / (1 << 20));
   const auto map = [&](const Report& report) { mapped(path, tokens, report); };
   print("mapped, with building", Process(map).wait());
-  measure("mapped", map);
-  measure("read", [&](const Report& report) { read(path, tokens, report); });
+  measure("mapped", map, true);
+  measure(
+      "read", [&](const Report& report) { read(path, tokens, report); }, false);
   std::printf("%-22s %10.0f MiB\n", "index",
               static_cast<double>(std::filesystem::file_size(path + ".cohort-index")) / (1 << 20));
   std::filesystem::remove(path + ".cohort-index");

@@ -104,7 +104,7 @@ class IndexEntries {
   std::vector<Twin> twins_;
   std::optional<WrongLine> empty_line_;  // the first
   std::optional<WrongLine> short_line_;  // without the column
-  std::optional<Repeated> repeated_;            // whose second place is the first
+  std::optional<Repeated> repeated_;     // whose second place is the first
 };
 
 }  // namespace cohort::internal

@@ -76,6 +76,17 @@ uint64_t IndexLayout::file_bytes() const {
   return identity_at() + kIdentityBytes + sizeof(Trailer);
 }
 
+std::optional<std::string_view> token_of_line(std::string_view line, const TokenColumn& column) {
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (column.index == TokenColumn::kWholeLine) return line;
+  for (int64_t skipped = 0; skipped < column.index; ++skipped) {
+    const size_t end = line.find(column.delimiter);
+    if (end == line.npos) return std::nullopt;
+    line.remove_prefix(end + 1);
+  }
+  return line.substr(0, line.find(column.delimiter));
+}
+
 void BlockChecksums::add(std::string_view bytes) {
   while (!bytes.empty()) {
     const uint64_t some = std::min<uint64_t>(bytes.size(), kIndexBlock - filled_);

@@ -42,6 +42,9 @@ struct TokenColumn {
   bool operator==(const TokenColumn&) const = default;
 };
 
+// The token of a line without its end. Nothing: the line has no such column.
+std::optional<std::string_view> token_of_line(std::string_view line, const TokenColumn& column);
+
 // Tells a text from another one, and from what it was before. Times are in nanoseconds.
 struct TextIdentity {
   uint64_t bytes = 0;

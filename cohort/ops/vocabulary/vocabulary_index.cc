@@ -229,15 +229,4 @@ std::string_view VocabularyIndex::text() const { return {bytes_.unchecked(0), la
 
 void VocabularyIndex::check_all() const { bytes_.at(0, layout_.checksums_at()); }
 
-std::optional<std::string_view> token_of_line(std::string_view line, const TokenColumn& column) {
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  if (column.index == TokenColumn::kWholeLine) return line;
-  for (int64_t skipped = 0; skipped < column.index; ++skipped) {
-    const size_t end = line.find(column.delimiter);
-    if (end == line.npos) return std::nullopt;
-    line.remove_prefix(end + 1);
-  }
-  return line.substr(0, line.find(column.delimiter));
-}
-
 }  // namespace cohort::internal

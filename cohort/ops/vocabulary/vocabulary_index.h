@@ -98,7 +98,4 @@ class VocabularyIndex {
   const Hash hash_;
 };
 
-// The token of a line without its end. Nothing: the line has no such column.
-std::optional<std::string_view> token_of_line(std::string_view line, const TokenColumn& column);
-
 }  // namespace cohort::internal
