@@ -18,6 +18,7 @@
 #include "tools/tfrecord_commands.h"
 #include "tools/transform_commands.h"
 #include "tools/unknown_word.h"
+#include "tools/vocabulary_commands.h"
 
 namespace cohort::tools {
 namespace {
@@ -76,6 +77,11 @@ class CommandLine {
     transform.require_subcommand(1);
     add_transform_show(transform);
     add_transform_compare(transform);
+    CLI::App& vocabulary =
+        *app_.add_subcommand("vocabulary", "Builds and checks the indices of large vocabularies");
+    vocabulary.require_subcommand(1);
+    add_vocabulary_index(vocabulary);
+    add_vocabulary_verify(vocabulary);
     add_launch(app_);
     CLI::App& cluster =
         *app_.add_subcommand("cluster", "Prepares clusters, and shows how they are");
@@ -207,6 +213,33 @@ class CommandLine {
     });
   }
 
+  void add_vocabulary_index(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "index",
+        "Builds the index by which a vocabulary is mapped, where there is none of this text");
+    add_vocabulary_options(app);
+    app.add_option("--threads", vocabulary_.threads, "Default: as many as there are cores to use")
+        ->check(CLI::Range(1, 1024));
+    on(app, [this](auto&, auto& out) { return index_vocabularies(vocabulary_, out); });
+  }
+
+  void add_vocabulary_verify(CLI::App& parent) {
+    CLI::App& app =
+        *parent.add_subcommand("verify", "Reads texts and indices, and checks every checksum");
+    add_vocabulary_options(app);
+    on(app, [this](auto&, auto& out) { return verify_vocabularies(vocabulary_, out); });
+  }
+
+  void add_vocabulary_options(CLI::App& app) {
+    app.add_option("FILE", vocabulary_.paths, "Texts, one token a line")->required();
+    CLI::Option* column =
+        app.add_option("--column", vocabulary_.column, "Lines have columns: the token's, from 0")
+            ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
+    app.add_option("--delimiter", vocabulary_.delimiter,
+                   "The character between columns; default: a tab")
+        ->needs(column);
+  }
+
   void add_launch(CLI::App& parent) {
     CLI::App& app = *parent.add_subcommand(
         "launch", "Runs the tasks of a job as processes of this machine, each with its TF_CONFIG");
@@ -308,6 +341,7 @@ class CommandLine {
   TFRecordVerifyOptions tfrecord_verify_;
   TransformShowOptions transform_show_;
   TransformCompareOptions transform_compare_;
+  VocabularyCommandOptions vocabulary_;
   LaunchCommandOptions launch_;
   CertificatesOptions certificates_;
   StatusOptions status_;

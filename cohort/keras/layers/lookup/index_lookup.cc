@@ -80,7 +80,7 @@ IndexLookup<Key>::IndexLookup(IndexLookupOptions<Key> options)
               .prepare_vocabulary = [this](const StringTensor& texts) -> std::function<void()> {
                 auto tokens = tokens_of_texts<Key>(texts, where());
                 auto table = std::make_shared<const Table>(special_, std::move(tokens), where());
-                check_size(special_.token_start() + static_cast<int64_t>(table->tokens().size()));
+                check_size(special_.token_start() + table->size());
                 return [this, table] { table_ = table; };
               },
               .idf_weights = [this] { return idf_weights_; },
@@ -222,8 +222,7 @@ const TokenTable<Key>& IndexLookup<Key>::table() const {
 
 template <class Key>
 int64_t IndexLookup<Key>::vocabulary_size() const {
-  const size_t tokens = table_ == nullptr ? 0 : table_->tokens().size();
-  return special_.token_start() + static_cast<int64_t>(tokens);
+  return special_.token_start() + (table_ == nullptr ? 0 : table_->size());
 }
 
 template <class Key>
@@ -232,7 +231,8 @@ std::vector<typename IndexLookup<Key>::Token> IndexLookup<Key>::get_vocabulary(
   std::vector<Token> vocabulary;
   if (include_special_tokens) vocabulary = special_.all();
   if (table_ == nullptr) return vocabulary;
-  vocabulary.insert(vocabulary.end(), table_->tokens().begin(), table_->tokens().end());
+  const std::vector<Key> tokens = table_->tokens();
+  vocabulary.insert(vocabulary.end(), tokens.begin(), tokens.end());
   return vocabulary;
 }
 
@@ -251,7 +251,7 @@ void IndexLookup<Key>::set_vocabulary(const VocabularySource& source,
     fail("idf_weights are for output_mode 'tf_idf' only");
   }
   Tokens<Key> tokens = read_vocabulary<Key>(source, where());
-  const size_t given = tokens.keys.size();
+  const size_t given = tokens.size();
   if (given == 0) {
     fail("the vocabulary", file == nullptr ? "" : " file " + quoted(file->path), " is empty");
   }
@@ -267,7 +267,7 @@ void IndexLookup<Key>::set_vocabulary(const VocabularySource& source,
 
 template <class Key>
 void IndexLookup<Key>::install(std::shared_ptr<const Table> table, Tensor idf_weights) {
-  check_size(special_.token_start() + static_cast<int64_t>(table->tokens().size()));
+  check_size(special_.token_start() + table->size());
   table_ = std::move(table);
   if (mode_ == OutputMode::kTfIdf) idf_weights_ = std::move(idf_weights);
 }
