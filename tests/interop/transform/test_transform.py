@@ -1,0 +1,58 @@
+"""Every case of cases.py: cohort/transform gives what real tensorflow-transform gave.
+
+The latter is read from the directory that reference.py wrote, so that TensorFlow need not run again.
+"""
+
+import json
+import math
+import os
+import pathlib
+
+import pytest
+
+from columns import from_text
+
+REFERENCE = pathlib.Path(os.environ["COHORT_TRANSFORM_REFERENCE"])
+CASES = sorted(folder.name for folder in REFERENCE.iterdir())
+
+# tensorflow-transform sums batches in float32, Cohort exactly.
+RELATIVE, ABSOLUTE = 2e-5, 1e-6
+# A case whose sums cancel: float32 leaves fewer digits.
+LOOSE = {"analyzers_large": 1e-4, "scale_large": 1e-4}
+
+
+def _near(expected, actual, relative):
+    if isinstance(expected, list):
+        return len(expected) == len(actual) and all(
+            _near(*values, relative) for values in zip(expected, actual))
+    if not isinstance(expected, float):
+        return expected == actual
+    if math.isnan(expected) or math.isnan(actual):
+        return math.isnan(expected) and math.isnan(actual)
+    return math.isclose(expected, actual, rel_tol=relative, abs_tol=ABSOLUTE)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_transformed_columns_and_vocabularies_are_those_of_tensorflow_transform(
+        name, probe, tmp_path):
+    expected = json.loads((REFERENCE / name / "case.json").read_text())
+    actual = probe("transform", {"case": name, "columns": expected["columns"],
+                                 "batch": expected["batch"], "directory": str(tmp_path)})
+    if "refused" in expected:
+        assert "refused" in actual, f"not refused; tensorflow-transform: {expected['refused']}"
+        return
+    assert "refused" not in actual, actual["refused"]
+
+    assert set(actual["transformed"]) == set(expected["transformed"])
+    for output, written in expected["transformed"].items():
+        theirs, ours = from_text(written), from_text(actual["transformed"][output])
+        assert (ours.dtype, ours.ragged, ours.shape) == (theirs.dtype, theirs.ragged, theirs.shape), output
+        assert _near(theirs.entries, ours.entries, LOOSE.get(name, RELATIVE)), (
+            f"{output}: {ours.entries}, not {theirs.entries}")
+
+    assert set(actual["vocabularies"]) == set(expected["vocabularies"])
+    for vocabulary, theirs in expected["vocabularies"].items():
+        ours = actual["vocabularies"][vocabulary]
+        assert ours["size"] == theirs["size"], vocabulary
+        content = pathlib.Path(ours["file"]).read_bytes()
+        assert content == (REFERENCE / name / theirs["file"]).read_bytes(), vocabulary
