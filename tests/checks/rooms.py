@@ -21,6 +21,7 @@ ROOMS = {
     "parameter_server": ["leadership", "store", "cluster", "variables", "closures", "coordinator", "runner", "."],
     "keras": ["base datasets", "losses optimizers", "metrics", "layers/base", "layers/lookup layers/recurrent model",
               "layers training", "saving", "callbacks", "."],
+    "transform": ["analysis", "graph", "functions", "passes", "output"],
 }
 
 # Circles of modules that would be worse apart, each with its reason.

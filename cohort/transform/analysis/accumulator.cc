@@ -1,0 +1,102 @@
+#include "cohort/transform/analysis/accumulator.h"
+
+#include "cohort/core/bytes/wire.h"
+#include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
+#include "cohort/core/text.h"
+
+namespace cohort::internal {
+namespace {
+
+// A piece: what it is a part of, the bytes, and their checksum.
+enum PieceField : uint32_t { kNameField = 1, kPayloadField = 2, kChecksumField = 3 };
+
+uint32_t piece_checksum(std::string_view name, std::string_view payload) {
+  return mask_crc(crc32c(payload, crc32c(name)));
+}
+
+class NamedPieces final : public SavedPieces {
+ public:
+  NamedPieces(std::string_view name, std::unique_ptr<SavedPieces> payloads)
+      : name_(name), payloads_(std::move(payloads)) {}
+
+  std::optional<std::string> next() override {
+    const std::optional<std::string> payload = payloads_->next();
+    if (!payload) return std::nullopt;
+    WireWriter piece;
+    piece.reserve(payload->size() + name_.size() + 32);
+    piece.bytes(kNameField, name_)
+        .bytes(kPayloadField, *payload)
+        .fixed32(kChecksumField, piece_checksum(name_, *payload));
+    return std::move(piece).str();
+  }
+
+ private:
+  const std::string name_;
+  const std::unique_ptr<SavedPieces> payloads_;
+};
+
+class SinglePayload final : public SavedPieces {
+ public:
+  explicit SinglePayload(std::string payload) : payload_(std::move(payload)) {}
+  std::optional<std::string> next() override { return std::exchange(payload_, std::nullopt); }
+
+ private:
+  std::optional<std::string> payload_;
+};
+
+}  // namespace
+
+std::unique_ptr<SavedPieces> single_payload(std::string payload) {
+  return std::make_unique<SinglePayload>(std::move(payload));
+}
+
+const Leaf& AnalysisResult::constant(std::string_view name) const {
+  for (const auto& [own_name, leaf] : constants) {
+    if (own_name == name) return leaf;
+  }
+  throw InternalError(str("an analysis has no result ", quoted(name)));
+}
+
+void Accumulator::fail(std::string_view problem) const {
+  throw InvalidArgumentError(str("the analysis ", name_, ": ", problem));
+}
+
+void Accumulator::add(std::span<const ColumnBatch> columns) {
+  if (columns.size() != num_inputs_) {
+    fail(str("it takes ", num_inputs_, " columns, but got ", columns.size()));
+  }
+  add_columns(columns);
+}
+
+void Accumulator::merge(Accumulator& other) {
+  if (other.name_ != name_) fail(str("it cannot be merged with a part of ", other.name_));
+  if (&other == this) fail("it cannot be merged with itself");
+  merge_same(other);
+}
+
+std::unique_ptr<SavedPieces> Accumulator::save() {
+  return std::make_unique<NamedPieces>(name_, payloads());
+}
+
+void Accumulator::add_saved(std::string_view piece, std::string_view source) {
+  const std::string what = str(source, ": a saved part of the analysis ", name_);
+  WireReader reader(piece, what);
+  std::string_view name;
+  std::string_view payload;
+  std::optional<uint32_t> checksum;
+  while (reader.next()) {
+    if (reader.field() == kNameField) name = reader.bytes();
+    if (reader.field() == kPayloadField) payload = reader.bytes();
+    if (reader.field() == kChecksumField) checksum = reader.fixed32();
+  }
+  if (!checksum || *checksum != piece_checksum(name, payload)) {
+    reader.fail("has a wrong checksum: it is damaged; analyse the rows again");
+  }
+  if (name != name_) reader.fail(str("belongs to another analysis, ", name));
+  add_payload(payload, what);
+}
+
+AnalysisResult Accumulator::finish() { return result(); }
+
+}  // namespace cohort::internal
