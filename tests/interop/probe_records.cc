@@ -6,41 +6,20 @@
 #include <cohort/data/records/example_builder.h>
 #include <cohort/data/records/tfrecord_writer.h>
 
-#include <charconv>
 #include <string>
 #include <vector>
 
+#include "hex.h"
 #include "probe.h"
 #include "tensor_json.h"
 
 namespace cohort::interop {
 namespace {
 
-// Bytes as hexadecimal digits: JSON has no strings of any bytes.
-std::string bytes_of(const Json& json) {
-  const std::string digits = json;
-  std::string bytes;
-  for (size_t i = 0; i + 1 < digits.size(); i += 2) {
-    unsigned byte = 0;
-    std::from_chars(digits.data() + i, digits.data() + i + 2, byte, 16);
-    bytes += static_cast<char>(byte);
-  }
-  return bytes;
-}
-std::string hex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string digits;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    digits += {kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  return digits;
-}
-
 Json to_answer(const Leaf& leaf) {
   if (leaf.is_tensor()) return json_of(leaf.tensor());
   Json json = {{"dtype", "bytes"}, {"shape", leaf.sizes()}, {"values", Json::array()}};
-  for (const std::string& value : leaf.strings().to_vector()) json["values"].push_back(hex(value));
+  for (const std::string& value : leaf.strings().to_vector()) json["values"].push_back(hex_of(value));
   return json;
 }
 Json to_answer(const Structure& structure) {
@@ -146,7 +125,7 @@ Json build_examples(const Json& request) {
         example.add_bytes(name, std::vector<std::string_view>(values.begin(), values.end()));
       }
     }
-    answer["examples"].push_back(hex(example.serialize()));
+    answer["examples"].push_back(hex_of(example.serialize()));
   }
   return answer;
 }

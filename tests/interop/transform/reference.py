@@ -2,9 +2,10 @@
 
 Usage: python reference.py DIRECTORY [CASE...]
 
-Writes for every case (or those named) DIRECTORY/CASE/: case.json, {"columns": the raw columns as
-columns.py writes them, "batch": rows of a batch} and either "transformed", the columns that came out,
-with "vocabularies", {name: {"file", "size"}}, or "refused", the error's text; and the vocabulary files.
+Writes for every case (or those named) DIRECTORY/CASE/: case.json, {"function": its name, "columns": the
+raw columns as columns.py writes them, "batch": rows of a batch} and either "transformed", the columns
+that came out, with "vocabularies", {name: {"file", "size"}}, or "refused", the error's text; and the
+vocabulary files.
 Takes three minutes of a core for all.
 """
 
@@ -106,7 +107,7 @@ def _text(columns):
 
 def write(case, result, folder):
     folder.mkdir(parents=True)
-    written = {"columns": _text(case.columns), "batch": BATCH}
+    written = {"function": case.function.__name__, "columns": _text(case.columns), "batch": BATCH}
     if result.refused:
         written["refused"] = result.refused
     else:
