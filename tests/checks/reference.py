@@ -102,6 +102,10 @@ SECTIONS = [
     ("Records and examples", "io", [
         "data/records/tfrecord_writer.h", "data/records/example_builder.h",
         "data/files/parse_example.h data/files/example_features.h"]),
+    ("Transforms", "transform", [
+        "transform/output/analyze.h", "transform/output/transform_output.h", "transform/graph/column.h",
+        "transform/functions/mappers.h", "transform/functions/analyzers.h",
+        "transform/functions/column_functions.h", "transform/graph/mapped_function.h"]),
     ("Strategies", "distribute", [
         "distribute/strategies/strategy.h", "distribute/core/run_options.h",
         "distribute/core/step_graphs.h", "distribute/values/reduce_axis.h",

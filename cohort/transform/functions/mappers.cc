@@ -96,7 +96,8 @@ Column hash_strings(const Column& strings, int64_t hash_buckets,
   Config config;
   config.set("hash_buckets", hash_buckets);
   if (key.has_value()) {
-    config.set("key", std::vector<std::string>{str((*key)[0]), str((*key)[1])});
+    config.set("key", std::vector<int64_t>{static_cast<int64_t>((*key)[0]),
+                                           static_cast<int64_t>((*key)[1])});
   }
   return apply("hash_strings", config, {strings});
 }

@@ -59,13 +59,9 @@ EvaluateColumn hash_strings(const Config& attributes, Types inputs) {
   if (buckets < 1) throw InvalidArgumentError(str("hash_buckets is at least 1, but got ", buckets));
   std::optional<HashKey> key;
   if (attributes.contains("key")) {
-    const std::vector<std::string> halves = attributes.get_strings("key");
-    const auto half = [&](size_t i) {
-      const auto number = i < halves.size() ? parse_number<uint64_t>(halves[i]) : std::nullopt;
-      if (number.has_value()) return *number;
-      throw InvalidArgumentError("key is a list of two numbers");
-    };
-    key = HashKey{half(0), half(1)};
+    const std::vector<int64_t> halves = attributes.get_ints("key");  // their bits
+    if (halves.size() != 2) throw InvalidArgumentError("key is a list of two numbers");
+    key = HashKey{static_cast<uint64_t>(halves[0]), static_cast<uint64_t>(halves[1])};
   }
   return [buckets, key](Values values) {
     const StringTensor& texts = values[0].values.strings();
