@@ -45,6 +45,18 @@ class SinglePayload final : public SavedPieces {
   std::optional<std::string> payload_;
 };
 
+struct AttributeText {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return decimal_digits(value); }
+  std::string operator()(double value) const { return general_digits(value, 17); }
+  std::string operator()(const std::string& value) const { return quoted(value); }
+  std::string operator()(const std::vector<std::string>& values) const {
+    std::string text = "[";
+    for (const std::string& value : values) text += (text.size() > 1 ? ", " : "") + quoted(value);
+    return text + "]";
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<SavedPieces> single_payload(std::string payload) {
@@ -95,6 +107,16 @@ void Accumulator::add_saved(std::string_view piece, std::string_view source) {
   }
   if (name != name_) reader.fail(str("belongs to another analysis, ", name));
   add_payload(payload, what);
+}
+
+std::string analysis_name(const Analysis& analysis) {
+  std::string name = analysis.kind() + "(";
+  bool is_first = true;
+  for (const auto& [key, value] : analysis.attributes()) {
+    name += str(is_first ? "" : ", ", key, "=", std::visit(AttributeText(), value));
+    is_first = false;
+  }
+  return name + ")";
 }
 
 AnalysisResult Accumulator::finish() { return result(); }

@@ -31,9 +31,10 @@ struct AnalyzeOptions {
 // holds half of one. The dataset must end, and give the same elements in each pass.
 //
 // `dataset` gives batches: dicts of columns, each a tensor or string tensor with a row in dimension
-// 0, a RaggedTensor, a sparse matrix, or a VarLenFeature's {"values", "lengths"}; the last three are
-// ragged columns, whose rows without values are missing ones.
-// Memory: a batch for each thread, two batches ahead, .memory_limit, and some kilobytes an analysis.
+// 0, a RaggedTensor, a sparse matrix, or a VarLenFeature's {"values", "lengths"}; the last three
+// are ragged columns, whose rows without values are missing ones.
+// Memory: a batch for each thread, two batches ahead, .memory_limit, and some kilobytes an
+// analysis.
 // Errors: InvalidArgument (batches of another form; what the function's operations say of columns;
 // values that an analysis refuses: names the batch), AlreadyExists (there is an output),
 // ResourceExhausted (the disk is full), what the function and reading the dataset throw. The

@@ -9,6 +9,7 @@
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/work_group.h"
+#include "cohort/transform/graph/make_node.h"
 
 namespace cohort::internal {
 namespace {
@@ -107,7 +108,7 @@ class Pass {
       }
       return columns.empty() ? 0 : columns.front().rows;
     } catch (...) {
-      rethrow_with_context(str("analysis of batch ", number, ": "));
+      rethrow_with_context(str("analysis of batch ", number));
     }
   }
 
@@ -128,7 +129,7 @@ bool stores_frequency(const Analysis& analysis) {
 }
 
 std::vector<std::pair<std::string, ColumnValue>> values_of(
-    const AnalysisResult& result, const std::optional<VocabularyFile>& vocabulary) {
+    const AnalysisResult& result, const std::optional<TokenFile>& vocabulary) {
   std::vector<std::pair<std::string, ColumnValue>> values;
   for (const auto& [name, leaf] : result.constants) {
     values.emplace_back(name, ColumnValue{.values = leaf});
@@ -150,18 +151,18 @@ AnalysesRun run_analyses(const TransformGraph& graph, const data::Dataset& datas
     run.rows = pass.read(dataset);
     for (auto& [number, result] : pass.finish()) {
       const auto& step = graph.analyses[number];
-      std::optional<VocabularyFile> vocabulary;
+      std::optional<TokenFile> vocabulary;
       if (result.file.has_value()) {
         AnalysisResult::TextFile& file = *result.file;
         const std::string path =
             join_path(options.directory, vocabulary_file_name(step.vocabulary_name));
         options.files.rename(file.path, path);
         file.path = path;
-        vocabulary = VocabularyFile{.path = path,
-                                    .has_frequencies = stores_frequency(*step.analysis),
-                                    .bytes = file.bytes,
-                                    .crc32c = file.crc32c,
-                                    .lines = file.lines};
+        vocabulary = TokenFile{.path = path,
+                               .has_frequencies = stores_frequency(*step.analysis),
+                               .bytes = file.bytes,
+                               .crc32c = file.crc32c,
+                               .lines = file.lines};
       }
       run.values[number] = values_of(result, vocabulary);
       run.results[number] = std::move(result);

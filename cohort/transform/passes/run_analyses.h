@@ -45,7 +45,7 @@ AnalysesRun run_analyses(const TransformGraph& graph, const data::Dataset& datas
 
 // What an analysis has found, as values; `vocabulary` is the file that it wrote.
 std::vector<std::pair<std::string, ColumnValue>> values_of(
-    const AnalysisResult& result, const std::optional<VocabularyFile>& vocabulary);
+    const AnalysisResult& result, const std::optional<TokenFile>& vocabulary);
 // Whether an analysis that writes a vocabulary writes "frequency token" in each line.
 bool stores_frequency(const Analysis& analysis);
 
