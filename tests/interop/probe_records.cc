@@ -19,7 +19,8 @@ namespace {
 Json to_answer(const Leaf& leaf) {
   if (leaf.is_tensor()) return json_of(leaf.tensor());
   Json json = {{"dtype", "bytes"}, {"shape", leaf.sizes()}, {"values", Json::array()}};
-  for (const std::string& value : leaf.strings().to_vector()) json["values"].push_back(hex_of(value));
+  for (const std::string& value : leaf.strings().to_vector())
+    json["values"].push_back(hex_of(value));
   return json;
 }
 Json to_answer(const Structure& structure) {
@@ -89,7 +90,8 @@ std::vector<data::CsvColumn> columns_of(const Json& json) {
 Json write_records(const Json& request) {
   io::TFRecordWriter writer(request.at("path").get<std::string>(),
                             {.compression_type = request.value("compression", "")});
-  for (const Json& record : request.at("records")) writer.write(bytes_of(record));
+  for (const Json& record : request.at("records"))
+    writer.write(bytes_of(record.get<std::string>()));
   writer.close();
   return Json::object();
 }
@@ -121,7 +123,8 @@ Json build_examples(const Json& request) {
         example.add_floats(name, feature.at("values").get<std::vector<float>>());
       } else {
         std::vector<std::string> values;
-        for (const Json& value : feature.at("values")) values.push_back(bytes_of(value));
+        for (const Json& value : feature.at("values"))
+          values.push_back(bytes_of(value.get<std::string>()));
         example.add_bytes(name, std::vector<std::string_view>(values.begin(), values.end()));
       }
     }
@@ -132,7 +135,8 @@ Json build_examples(const Json& request) {
 
 Json parse_examples(const Json& request) {
   std::vector<std::string> serialized;
-  for (const Json& example : request.at("examples")) serialized.push_back(bytes_of(example));
+  for (const Json& example : request.at("examples"))
+    serialized.push_back(bytes_of(example.get<std::string>()));
   io::ExampleFeatures features;
   for (const auto& [name, feature] : request.at("features").items()) {
     features.emplace_back(name, feature_of(feature));

@@ -70,8 +70,8 @@ CaseOutputs quantiles_weighted(const Columns& inputs) {
 
 CaseOutputs quantiles_elementwise(const Columns& inputs) {
   CaseOutputs outputs;
-  outputs.keep("three", tft::quantiles(inputs["x"], 3,
-                                       {.epsilon = 0.01, .reduce_instance_dims = false}));
+  outputs.keep("three",
+               tft::quantiles(inputs["x"], 3, {.epsilon = 0.01, .reduce_instance_dims = false}));
   return outputs;
 }
 
@@ -99,13 +99,13 @@ CaseOutputs apply_buckets(const Columns& inputs) {
 CaseOutputs vocabulary_cases(const Columns& inputs) {
   const Column& x = inputs["x"];
   const auto apply = tft::compute_and_apply_vocabulary;
-  return {{{"plain", apply(x, {})},
-           {"top", apply(x, {.default_value = -7, .top_k = 2})},
-           {"hashed", apply(x, {.top_k = 2, .num_oov_buckets = 3, .vocab_filename = "hashed words"})},
-           {"frequent", apply(x, {.frequency_threshold = 2, .num_oov_buckets = 1})},
-           {"none", apply(x, {.frequency_threshold = 5000,
-                              .num_oov_buckets = 2,
-                              .vocab_filename = "none"})}}};
+  return {
+      {{"plain", apply(x, {})},
+       {"top", apply(x, {.default_value = -7, .top_k = 2})},
+       {"hashed", apply(x, {.top_k = 2, .num_oov_buckets = 3, .vocab_filename = "hashed words"})},
+       {"frequent", apply(x, {.frequency_threshold = 2, .num_oov_buckets = 1})},
+       {"none",
+        apply(x, {.frequency_threshold = 5000, .num_oov_buckets = 2, .vocab_filename = "none"})}}};
 }
 
 CaseOutputs vocabulary_frequencies(const Columns& inputs) {
@@ -118,9 +118,10 @@ CaseOutputs vocabulary_weighted(const Columns& inputs) {
   const Column& x = inputs["x"];
   const Column& w = inputs["w"];
   const auto apply = tft::compute_and_apply_vocabulary;
-  return {{{"all", apply(x, {.vocab_filename = "all", .store_frequency = true, .weights = w})},
-           {"some", apply(x, {.frequency_threshold = 1.75, .vocab_filename = "some", .weights = w})},
-           {"top", apply(x, {.top_k = 2, .vocab_filename = "top", .weights = w})}}};
+  return {
+      {{"all", apply(x, {.vocab_filename = "all", .store_frequency = true, .weights = w})},
+       {"some", apply(x, {.frequency_threshold = 1.75, .vocab_filename = "some", .weights = w})},
+       {"top", apply(x, {.top_k = 2, .vocab_filename = "top", .weights = w})}}};
 }
 
 CaseOutputs vocabulary_of_another_column(const Columns& inputs) {
@@ -131,9 +132,9 @@ CaseOutputs vocabulary_of_another_column(const Columns& inputs) {
 }
 
 CaseOutputs vocabulary_of_ngrams(const Columns& inputs) {
-  return {{{"y", tft::compute_and_apply_vocabulary(
-                     tft::ngrams(tft::split(inputs["x"]), {1, 2}, " "),
-                     {.top_k = 5, .vocab_filename = "ngrams"})}}};
+  return {
+      {{"y", tft::compute_and_apply_vocabulary(tft::ngrams(tft::split(inputs["x"]), {1, 2}, " "),
+                                               {.top_k = 5, .vocab_filename = "ngrams"})}}};
 }
 
 CaseOutputs vocabulary_of_floats(const Columns& inputs) {
@@ -178,7 +179,8 @@ CaseOutputs ngrams_from_zero(const Columns& inputs) {
 
 CaseOutputs bag_of_words(const Columns& inputs) {
   const Column& x = inputs["x"];
-  return {{{"words", tft::bag_of_words(x, {1, 1}, " ")}, {"two", tft::bag_of_words(x, {1, 2}, "_")}}};
+  return {
+      {{"words", tft::bag_of_words(x, {1, 1}, " ")}, {"two", tft::bag_of_words(x, {1, 2}, "_")}}};
 }
 
 CaseOutputs word_count(const Columns& inputs) { return {{{"y", tft::word_count(inputs["x"])}}}; }

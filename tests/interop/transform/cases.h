@@ -12,7 +12,7 @@ namespace cohort::interop {
 // What a case gives: outputs, and the names of the statistics that it keeps.
 struct CaseOutputs {
   transform::Columns columns;
-  std::vector<std::string> statistics;
+  std::vector<std::string> statistics = {};
 
   // cases.py's each_row.
   void keep(const std::string& name, const transform::Column& statistic);

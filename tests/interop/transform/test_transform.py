@@ -50,7 +50,8 @@ def test_transformed_columns_and_vocabularies_are_those_of_tensorflow_transform(
         theirs, ours = from_text(written), from_text(outputs[output])
         if output in actual["statistics"]:  # which theirs has in every row
             theirs.entries = theirs.entries[:1]
-        assert (ours.dtype, ours.ragged, ours.shape) == (theirs.dtype, theirs.ragged, theirs.shape), output
+        assert (ours.dtype, ours.ragged, ours.shape) == (
+            theirs.dtype, theirs.ragged, theirs.shape), output
         assert _near(theirs.entries, ours.entries, LOOSE.get(name, RELATIVE)), (
             f"{output}: {ours.entries}, not {theirs.entries}")
 
