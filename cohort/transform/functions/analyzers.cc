@@ -26,7 +26,8 @@ Column traced_vocabulary(const Column& x, const transform::VocabularyOptions& op
                                    ": frequency_threshold is at least 0, but got ",
                                    *options.frequency_threshold));
   }
-  TransformNodes inputs = {token_column(x, user).node()};
+  // As they are: what the analysis writes of no tokens depends on whether they would be integers.
+  TransformNodes inputs = {tokens_of(x, user)};
   if (options.weights.has_value()) inputs.push_back(numbers_of(*options.weights, user));
   const auto call =
       trace_vocabulary(vocabulary_analysis({.top_k = options.top_k,
