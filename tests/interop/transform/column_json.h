@@ -1,6 +1,6 @@
-// Columns as columns.py writes them: {"dtype", "values": [text], "shape"}, ragged ones with "lengths"
-// in place of "shape". Numbers are decimal texts, so that NaN, infinities and 64 bits get through;
-// strings are hex.
+// Columns as columns.py writes them: {"dtype", "values": [text], "shape"}, ragged ones with
+// "lengths" in place of "shape". Numbers are decimal texts, so that NaN, infinities and 64 bits get
+// through; strings are hex.
 #pragma once
 
 #include <cohort/core/structure/structure.h>
