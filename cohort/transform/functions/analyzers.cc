@@ -26,7 +26,7 @@ Column traced_vocabulary(const Column& x, const transform::VocabularyOptions& op
                                    ": frequency_threshold is at least 0, but got ",
                                    *options.frequency_threshold));
   }
-  // As they are: what the analysis writes of no tokens depends on whether they would be integers.
+  // Integers as they are: they decide what the analysis writes where there are no tokens.
   TransformNodes inputs = {tokens_of(x, user)};
   if (options.weights.has_value()) inputs.push_back(numbers_of(*options.weights, user));
   const auto call =

@@ -79,6 +79,10 @@ CaseOutputs bucketize(const Columns& inputs) {
   return {{{"two", tft::bucketize(inputs["x"], 2)}, {"four", tft::bucketize(inputs["x"], 4)}}};
 }
 
+CaseOutputs bucketize_weighted(const Columns& inputs) {
+  return {{{"y", tft::bucketize(inputs["x"], 3, {.weights = inputs["w"]})}}};
+}
+
 CaseOutputs bucketize_elementwise(const Columns& inputs) {
   return {{{"y", tft::bucketize(inputs["x"], 3, {.elementwise = true})}}};
 }
@@ -122,6 +126,25 @@ CaseOutputs vocabulary_weighted(const Columns& inputs) {
       {{"all", apply(x, {.vocab_filename = "all", .store_frequency = true, .weights = w})},
        {"some", apply(x, {.frequency_threshold = 1.75, .vocab_filename = "some", .weights = w})},
        {"top", apply(x, {.top_k = 2, .vocab_filename = "top", .weights = w})}}};
+}
+
+CaseOutputs vocabulary_weighted_sparse(const Columns& inputs) {
+  return {{{"y", tft::compute_and_apply_vocabulary(inputs["x"], {.vocab_filename = "words",
+                                                                 .store_frequency = true,
+                                                                 .weights = inputs["w"]})}}};
+}
+
+CaseOutputs vocabulary_options(const Columns& inputs) {
+  const Column& x = inputs["x"];
+  const auto apply = tft::compute_and_apply_vocabulary;
+  return {
+      {{"fraction", apply(x, {.frequency_threshold = 1.5, .vocab_filename = "a/b:c  d-e_f.txt"})},
+       {"default",
+        apply(x, {.default_value = int64_t{1} << 62, .top_k = 1, .vocab_filename = "default"})},
+       {"both", apply(x, {.top_k = 2, .frequency_threshold = 3, .vocab_filename = "both"})},
+       {"reserved", apply(x, {.top_k = 3,
+                              .vocab_filename = "reserved",
+                              .reserved_tokens = {"<pad>", "c", "zz"}})}}};
 }
 
 CaseOutputs vocabulary_of_another_column(const Columns& inputs) {
@@ -254,6 +277,7 @@ const std::map<std::string, CaseFunction>& case_functions() {
       {"bucketize_elementwise", bucketize_elementwise},
       {"bucketize_none", bucketize_none},
       {"bucketize_strings", bucketize_strings},
+      {"bucketize_weighted", bucketize_weighted},
       {"count_per_key", count_per_key},
       {"deduplicate", deduplicate},
       {"hash_strings", hash_strings},
@@ -269,6 +293,7 @@ const std::map<std::string, CaseFunction>& case_functions() {
       {"nothing", nothing},
       {"quantiles", quantiles},
       {"quantiles_elementwise", quantiles_elementwise},
+      {"quantiles_of_many", quantiles},
       {"quantiles_weighted", quantiles_weighted},
       {"scale", scale},
       {"scale_backwards", scale_backwards},
@@ -281,8 +306,10 @@ const std::map<std::string, CaseFunction>& case_functions() {
       {"vocabulary_of_another_column", vocabulary_of_another_column},
       {"vocabulary_of_floats", vocabulary_of_floats},
       {"vocabulary_of_ngrams", vocabulary_of_ngrams},
+      {"vocabulary_options", vocabulary_options},
       {"vocabulary_top_zero", vocabulary_top_zero},
       {"vocabulary_weighted", vocabulary_weighted},
+      {"vocabulary_weighted_sparse", vocabulary_weighted_sparse},
       {"word_count", word_count},
   };
   return functions;

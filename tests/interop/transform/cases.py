@@ -22,15 +22,19 @@ class Case:
     columns: dict
     function: Callable
     refused: bool = False  # both sides must refuse it
+    # Rows of a batch: few, so that partial results are merged.
+    batch: int = 4
+    # Its outputs are quantiles of "x" whose ranks may be wrong by this part of all values.
+    epsilon: float = None
 
 
 CASES = {}
 
 
-def case(name, columns, refused=False):
+def case(name, columns, refused=False, **more):
     def add(function):
         assert name not in CASES, name
-        CASES[name] = Case(name, columns, function, refused)
+        CASES[name] = Case(name, columns, function, refused, **more)
         return function
     return add
 
@@ -143,6 +147,13 @@ def quantiles(inputs):
             "ten": each_row(tft.quantiles(x, 10, 0.01)[0], x)}
 
 
+# More values than a sketch keeps.
+@case("quantiles_of_many", {"x": floats(*_normal(40000, 5), *_normal(5000, 6, 100, 0.5))}, batch=500,
+      epsilon=0.01)
+def quantiles_of_many(inputs):
+    return quantiles(inputs)
+
+
 @case("quantiles_weighted", {"x": floats(*range(12)),
                              "w": floats(1, 0, NAN, 1, -3, 1, 2, 2.5, 0.125, 4, 1, 1)})
 def quantiles_weighted(inputs):
@@ -161,6 +172,11 @@ def quantiles_elementwise(inputs):
 def bucketize(inputs):
     x = inputs["x"]
     return {"two": tft.bucketize(x, 2), "four": tft.bucketize(x, 4)}
+
+
+@case("bucketize_weighted", {"x": floats(*range(10)), "w": floats(*range(10, 0, -1))})
+def bucketize_weighted(inputs):
+    return {"y": tft.bucketize(inputs["x"], 3, weights=inputs["w"])}
 
 
 @case("bucketize_elementwise", {"x": pairs("float32", [1, 10], [2, 20], [3, 30], [4, 40], [5, 5])})
@@ -227,6 +243,24 @@ def vocabulary_weighted(inputs):
     return {"all": apply(x, weights=w, store_frequency=True, vocab_filename="all"),
             "some": apply(x, weights=w, frequency_threshold=1.75, vocab_filename="some"),
             "top": apply(x, weights=w, top_k=2, vocab_filename="top")}
+
+
+@case("vocabulary_weighted_sparse", {"x": ragged("string", ["a", "b"], [], ["b", "c", "a"]),
+                                     "w": ragged("float32", [1, 0.5], [], [4, 0.25, 0.125])})
+def vocabulary_weighted_sparse(inputs):
+    return {"y": tft.compute_and_apply_vocabulary(
+        inputs["x"], weights=inputs["w"], store_frequency=True, vocab_filename="words")}
+
+
+@case("vocabulary_options", {"x": WORDS})
+def vocabulary_options(inputs):
+    x = inputs["x"]
+    apply = tft.compute_and_apply_vocabulary
+    return {"fraction": apply(x, frequency_threshold=1.5, vocab_filename="a/b:c  d-e_f.txt"),
+            "default": apply(x, top_k=1, default_value=2**62, vocab_filename="default"),
+            "both": apply(x, top_k=2, frequency_threshold=3, vocab_filename="both"),
+            "reserved": apply(x, reserved_tokens=["<pad>", "c", "zz"], top_k=3,
+                              vocab_filename="reserved")}
 
 
 @case("vocabulary_of_another_column", {"x": strings(*"abcaab"), "y": strings(*"bbzqaz")})
@@ -303,14 +337,15 @@ def bag_of_words(inputs):
     return {"words": tft.bag_of_words(x, (1, 1), " "), "two": tft.bag_of_words(x, (1, 2), "_")}
 
 
-@case("word_count", {"x": TOKENS})
+@same_function({"word_count_strings": {"x": TOKENS}, "word_count_floats": {"x": NUMBERS["sparse"]}})
 def word_count(inputs):
     return {"y": tft.word_count(inputs["x"])}
 
 
 @same_function({"deduplicate_sparse": {"x": ragged("string", ["b", "a", "b"], [], ["c", "c", "d", "a"])},
                 "deduplicate_dense": {"x": pairs("string", ["b", "a", "b"], ["c", "c", "c"])},
-                "deduplicate_ints": {"x": ragged("int64", [3, -1, 3], [], [0])}})
+                "deduplicate_ints": {"x": ragged("int64", [3, -1, 3], [], [0])},
+                "deduplicate_floats": {"x": ragged("float32", [NAN, NAN, 1, 0, -0.0, 1], [INF, INF])}})
 def deduplicate(inputs):
     return {"y": tft.deduplicate_tensor_per_row(inputs["x"])}
 

@@ -3,7 +3,7 @@
 Usage: python reference.py DIRECTORY [CASE...]
 
 Writes for every case (or those named) DIRECTORY/CASE/: case.json, {"function": its name, "columns": the
-raw columns as columns.py writes them, "batch": rows of a batch} and either "transformed", the columns
+raw columns as columns.py writes them, "batch" and "epsilon" as in cases.py} and either "transformed", the columns
 that came out, with "vocabularies", {name: {"file", "size"}}, or "refused", the error's text; and the
 vocabulary files.
 Takes three minutes of a core for all.
@@ -29,9 +29,6 @@ import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
 from columns import Column
-
-# Rows of a batch: few, so that partial results are merged. The C++ side takes the same.
-BATCH = 4
 
 
 @dataclasses.dataclass
@@ -82,7 +79,7 @@ def _run(case, folder):
         schema_utils.schema_from_feature_spec(_feature_spec(case.columns)))
     directory = os.path.join(folder, "output")
     # A folder of its own: TensorFlow shares tables of equally named files in one process.
-    with tft_beam.Context(temp_dir=os.path.join(folder, "temporary"), desired_batch_size=BATCH):
+    with tft_beam.Context(temp_dir=os.path.join(folder, "temporary"), desired_batch_size=case.batch):
         (rows, _), transform = (_rows(case.columns), metadata) | \
             tft_beam.AnalyzeAndTransformDataset(case.function)
         _ = transform | tft_beam.WriteTransformFn(directory)
@@ -107,7 +104,8 @@ def _text(columns):
 
 def write(case, result, folder):
     folder.mkdir(parents=True)
-    written = {"function": case.function.__name__, "columns": _text(case.columns), "batch": BATCH}
+    written = {"function": case.function.__name__, "columns": _text(case.columns),
+               "batch": case.batch, "epsilon": case.epsilon}
     if result.refused:
         written["refused"] = result.refused
     else:

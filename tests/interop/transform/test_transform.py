@@ -3,6 +3,7 @@
 The latter is read from the directory that reference.py wrote, so that TensorFlow need not run again.
 """
 
+import bisect
 import json
 import math
 import os
@@ -32,6 +33,16 @@ def _near(expected, actual, relative):
     return math.isclose(expected, actual, rel_tol=relative, abs_tol=ABSOLUTE)
 
 
+def _check_ranks(boundaries, values, epsilon):
+    """That boundary i divides off i parts of the values, but for epsilon of them."""
+    values = sorted(values)
+    for i, boundary in enumerate(boundaries, start=1):
+        wanted = i * len(values) / (len(boundaries) + 1)
+        error = max(bisect.bisect_left(values, boundary) - wanted,
+                    wanted - bisect.bisect_right(values, boundary), 0)
+        assert error <= epsilon * len(values), f"boundary {i}, {boundary}: off by {error} values"
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_transformed_columns_and_vocabularies_are_those_of_tensorflow_transform(
         name, probe, tmp_path):
@@ -52,6 +63,11 @@ def test_transformed_columns_and_vocabularies_are_those_of_tensorflow_transform(
             theirs.entries = theirs.entries[:1]
         assert (ours.dtype, ours.ragged, ours.shape) == (
             theirs.dtype, theirs.ragged, theirs.shape), output
+        if expected["epsilon"]:
+            values = from_text(expected["columns"]["x"]).entries
+            for side in (theirs, ours):
+                _check_ranks(side.entries[0], values, expected["epsilon"])
+            continue
         assert _near(theirs.entries, ours.entries, LOOSE.get(name, RELATIVE)), (
             f"{output}: {ours.entries}, not {theirs.entries}")
 
