@@ -128,12 +128,6 @@ CaseOutputs vocabulary_weighted(const Columns& inputs) {
        {"top", apply(x, {.top_k = 2, .vocab_filename = "top", .weights = w})}}};
 }
 
-CaseOutputs vocabulary_weighted_sparse(const Columns& inputs) {
-  return {{{"y", tft::compute_and_apply_vocabulary(inputs["x"], {.vocab_filename = "words",
-                                                                 .store_frequency = true,
-                                                                 .weights = inputs["w"]})}}};
-}
-
 CaseOutputs vocabulary_options(const Columns& inputs) {
   const Column& x = inputs["x"];
   const auto apply = tft::compute_and_apply_vocabulary;
@@ -309,7 +303,6 @@ const std::map<std::string, CaseFunction>& case_functions() {
       {"vocabulary_options", vocabulary_options},
       {"vocabulary_top_zero", vocabulary_top_zero},
       {"vocabulary_weighted", vocabulary_weighted},
-      {"vocabulary_weighted_sparse", vocabulary_weighted_sparse},
       {"word_count", word_count},
   };
   return functions;

@@ -245,13 +245,6 @@ def vocabulary_weighted(inputs):
             "top": apply(x, weights=w, top_k=2, vocab_filename="top")}
 
 
-@case("vocabulary_weighted_sparse", {"x": ragged("string", ["a", "b"], [], ["b", "c", "a"]),
-                                     "w": ragged("float32", [1, 0.5], [], [4, 0.25, 0.125])})
-def vocabulary_weighted_sparse(inputs):
-    return {"y": tft.compute_and_apply_vocabulary(
-        inputs["x"], weights=inputs["w"], store_frequency=True, vocab_filename="words")}
-
-
 @case("vocabulary_options", {"x": WORDS})
 def vocabulary_options(inputs):
     x = inputs["x"]
