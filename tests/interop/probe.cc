@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
       {"reduce", reduce_values},
       {"scale_losses", scale_losses},
       {"training", train_guide_004},
+      {"transform", transform_columns},
       {"write_records", write_records},
       {"write_summaries", write_summaries},
   };

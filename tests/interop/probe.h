@@ -140,6 +140,12 @@ Json parse_examples(const Json& request);
 // Answer: {"path"}.
 Json write_summaries(const Json& request);
 
+// Analyzes columns by a preprocessing function of transform/cases.cc, then applies it to them.
+// Request: {"function", "columns": {name: COLUMN (transform/column_json.h)}, "batch": rows,
+// "vocabularies": names of those to look up, "directory"}. Answer: {"transformed": {name: COLUMN},
+// "statistics": {name: COLUMN of one row}, "vocabularies": {name: {"file", "size"}}} or {"refused": text}.
+Json transform_columns(const Json& request);
+
 // A cluster as Prometheus reads it. Request: {"generation", "members": [{"job", "index", "alive",
 // "state_seconds", "silence_seconds": number or null, "figures": {name: text of a number}}],
 // "stale_refused": number or null}. Answer: {"text"}.

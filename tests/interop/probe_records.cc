@@ -8,41 +8,21 @@
 #include <cohort/data/records/example_builder.h>
 #include <cohort/data/records/tfrecord_writer.h>
 
-#include <charconv>
 #include <string>
 #include <vector>
 
+#include "hex.h"
 #include "probe.h"
 #include "tensor_json.h"
 
 namespace cohort::interop {
 namespace {
 
-// Bytes as hexadecimal digits: JSON has no strings of any bytes.
-std::string bytes_of(const Json& json) {
-  const std::string digits = json;
-  std::string bytes;
-  for (size_t i = 0; i + 1 < digits.size(); i += 2) {
-    unsigned byte = 0;
-    std::from_chars(digits.data() + i, digits.data() + i + 2, byte, 16);
-    bytes += static_cast<char>(byte);
-  }
-  return bytes;
-}
-std::string hex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string digits;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    digits += {kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  return digits;
-}
-
 Json to_answer(const Leaf& leaf) {
   if (leaf.is_tensor()) return json_of(leaf.tensor());
   Json json = {{"dtype", "bytes"}, {"shape", leaf.sizes()}, {"values", Json::array()}};
-  for (const std::string& value : leaf.strings().to_vector()) json["values"].push_back(hex(value));
+  for (const std::string& value : leaf.strings().to_vector())
+    json["values"].push_back(hex_of(value));
   return json;
 }
 Json to_answer(const Structure& structure) {
@@ -167,7 +147,8 @@ data::Dataset feature_batches(const Json& request) {
 Json write_records(const Json& request) {
   io::TFRecordWriter writer(request.at("path").get<std::string>(),
                             {.compression_type = request.value("compression", "")});
-  for (const Json& record : request.at("records")) writer.write(bytes_of(record));
+  for (const Json& record : request.at("records"))
+    writer.write(bytes_of(record.get<std::string>()));
   writer.close();
   return Json::object();
 }
@@ -207,18 +188,20 @@ Json build_examples(const Json& request) {
         example.add_floats(name, feature.at("values").get<std::vector<float>>());
       } else {
         std::vector<std::string> values;
-        for (const Json& value : feature.at("values")) values.push_back(bytes_of(value));
+        for (const Json& value : feature.at("values"))
+          values.push_back(bytes_of(value.get<std::string>()));
         example.add_bytes(name, std::vector<std::string_view>(values.begin(), values.end()));
       }
     }
-    answer["examples"].push_back(hex(example.serialize()));
+    answer["examples"].push_back(hex_of(example.serialize()));
   }
   return answer;
 }
 
 Json parse_examples(const Json& request) {
   std::vector<std::string> serialized;
-  for (const Json& example : request.at("examples")) serialized.push_back(bytes_of(example));
+  for (const Json& example : request.at("examples"))
+    serialized.push_back(bytes_of(example.get<std::string>()));
   io::ExampleFeatures features;
   for (const auto& [name, feature] : request.at("features").items()) {
     features.emplace_back(name, feature_of(feature));

@@ -26,7 +26,8 @@ Column traced_vocabulary(const Column& x, const transform::VocabularyOptions& op
                                    ": frequency_threshold is at least 0, but got ",
                                    *options.frequency_threshold));
   }
-  TransformNodes inputs = {token_column(x, user).node()};
+  // Integers as they are: they decide what the analysis writes where there are no tokens.
+  TransformNodes inputs = {tokens_of(x, user)};
   if (options.weights.has_value()) inputs.push_back(numbers_of(*options.weights, user));
   const auto call =
       trace_vocabulary(vocabulary_analysis({.top_k = options.top_k,

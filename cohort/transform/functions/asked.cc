@@ -47,13 +47,16 @@ Column statistic(std::string_view user, AnalysisPtr analysis, TransformNodes inp
   }
 }
 
-Column token_column(const Column& x, std::string_view user) {
+std::shared_ptr<const TransformNode> tokens_of(const Column& x, std::string_view user) {
   const auto& node = node_of(x, user);
   take_column(*node, user);
-  if (node->type.is_string()) return x;
-  if (at::isIntegralType(node->type.dtype.dtype(), false)) return transform::as_string(x);
+  if (node->type.is_string() || at::isIntegralType(node->type.dtype.dtype(), false)) return node;
   throw InvalidArgumentError(
       str("transform::", user, ": it takes strings or integers, but got ", describe(node->type)));
+}
+
+Column token_column(const Column& x, std::string_view user) {
+  return tokens_of(x, user)->type.is_string() ? x : transform::as_string(x);
 }
 
 }  // namespace cohort::internal

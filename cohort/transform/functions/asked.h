@@ -17,7 +17,9 @@ namespace cohort::internal {
 void take_column(const TransformNode& node, std::string_view user);
 // The column's step. Errors: InvalidArgument (strings; as take_column), FailedPrecondition.
 std::shared_ptr<const TransformNode> numbers_of(const transform::Column& x, std::string_view user);
-// The column as strings. Errors: InvalidArgument (numbers with fractions), as take_column.
+// The column's step. Errors: InvalidArgument (numbers with fractions), as take_column.
+std::shared_ptr<const TransformNode> tokens_of(const transform::Column& x, std::string_view user);
+// The same as strings.
 transform::Column token_column(const transform::Column& x, std::string_view user);
 // float32 [numbers].
 transform::Column constant_vector(const std::vector<double>& numbers);

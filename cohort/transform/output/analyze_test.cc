@@ -80,6 +80,21 @@ TEST(Analyze, LearnsAVocabularyAndAppliesIt) {
   EXPECT_GE(numbers(result["oov"])[6], 4);  // the empty token is in no vocabulary
 }
 
+// As tf.Transform: of integers the line that stands for no tokens is a number.
+TEST(Analyze, AnEmptyVocabularyHoldsOneLine) {
+  const auto tokens = [](const Structure& columns, const char* column) {
+    const Structure result = transformed(columns, [&](const Columns& in) {
+      const ComputeAndApplyVocabularyOptions options{.frequency_threshold = 100,
+                                                     .num_oov_buckets = 1};
+      return Columns{{"id", compute_and_apply_vocabulary(in[column], options)}};
+    });
+    return numbers(result["id"]);
+  };
+  EXPECT_THAT(tokens(dict({{"n", at::tensor(std::vector<int64_t>{3, -1})}}), "n"),
+              ElementsAre(1, 0));
+  EXPECT_THAT(tokens(dict({{"s", StringTensor({"3", "-1"})}}), "s"), ElementsAre(1, 1));
+}
+
 TEST(Analyze, StoredFrequenciesStandBeforeTheTokens) {
   const TemporaryFolder folder;
   const auto output = analyze_dataset(
