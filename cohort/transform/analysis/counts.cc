@@ -149,7 +149,11 @@ class IndexCounts : public Accumulator {
     std::vector<int64_t>& counts = counts_.counts;
     if (other.counts.empty()) return;
     counts.resize(std::max(counts.size(), other.first + other.counts.size()));
-    for (size_t i = 0; i < other.counts.size(); ++i) counts[other.first + i] += other.counts[i];
+    for (size_t i = 0; i < other.counts.size(); ++i) {
+      TokenCount sum = {counts[other.first + i]};
+      sum.add({other.counts[i]});
+      counts[other.first + i] = sum.value;
+    }
   }
 
   Counts counts_;

@@ -42,7 +42,9 @@ void TokenCount::append_to(std::string& out) const {
   append_varint(out, static_cast<uint64_t>(value));
 }
 TokenCount TokenCount::take(std::string_view& from) {
-  return {static_cast<int64_t>(take_varint(from))};
+  const auto value = static_cast<int64_t>(take_varint(from));
+  if (value < 0) throw DataLossError("a count is negative");
+  return {value};
 }
 std::string TokenCount::text() const { return decimal_digits(value); }
 

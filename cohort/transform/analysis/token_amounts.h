@@ -18,7 +18,10 @@ struct TokenCount {
   using Final = TokenCount;
   int64_t value = 0;
 
-  void add(const TokenCount& other) { value += other.value; }
+  // Modulo 2^64: counts that were read may be of any size.
+  void add(const TokenCount& other) {
+    value = static_cast<int64_t>(static_cast<uint64_t>(value) + static_cast<uint64_t>(other.value));
+  }
   void append_to(std::string& out) const;
   static TokenCount take(std::string_view& from);
   TokenCount final() const { return *this; }
