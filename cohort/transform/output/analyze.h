@@ -21,7 +21,7 @@ struct AnalyzeOptions {
   // Threads that compute; 0: one a core.
   int64_t num_threads = 0;
   // Bytes that the tables of all vocabularies may take before parts of them go to files in the
-  // output directory, until the end.
+  // output directory, until the end. Each table of each thread takes 8 MiB at least.
   int64_t memory_limit = int64_t{256} << 20;
 };
 

@@ -24,16 +24,22 @@ class Pass {
         analyses_(analyses_of(graph, phase)),
         evaluation_(graph, steps_of(graph, analyses_), values) {
     size_t tables = 0;
-    for (const int analysis : analyses_) tables += graph.analyses[analysis].analysis->writes_file();
+    for (const int analysis : analyses_) {
+      tables += graph.analyses[analysis].analysis->uses_memory_limit();
+    }
     const auto lanes = static_cast<size_t>(options.num_threads);
+    // Smaller tables would write so many files that little else is done.
+    constexpr size_t kLeastLimit = size_t{8} << 20;
+    const size_t limit =
+        std::max(kLeastLimit, options.memory_limit / std::max<size_t>(1, tables * lanes));
     for (size_t lane = 0; lane < lanes; ++lane) {
       Accumulators accumulators;
       for (const int analysis : analyses_) {
-        accumulators.push_back(graph.analyses[analysis].analysis->start(
-            {.files = options.files,
-             .spill_directory = options.spill_directory,
-             .output_directory = options.directory,
-             .memory_limit = options.memory_limit / std::max<size_t>(1, tables * lanes)}));
+        accumulators.push_back(
+            graph.analyses[analysis].analysis->start({.files = options.files,
+                                                      .spill_directory = options.spill_directory,
+                                                      .output_directory = options.directory,
+                                                      .memory_limit = limit}));
       }
       lanes_.push_back(std::move(accumulators));
     }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/structure/tensor.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
