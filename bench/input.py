@@ -1,6 +1,7 @@
 """What an input pipeline costs: Cohort beside tf.data, in turn, in one run, on the same data.
 
-Works: scalar_map, vector_map, shuffled, records, small_records, examples, lookups, distributed.
+Works: scalar_map, vector_map, shuffled, records, small_records, examples, tables, lookups,
+distributed.
 Files are in the page cache. Before it is measured, each pipeline is read once by every side, and
 the numbers of elements and the checksums of all of them must be equal. tf.data takes part with the
 best of 1 and 2 threads, with and without parallel calls and prefetch, looped over from Python and
@@ -40,6 +41,7 @@ WORKS = {
     "records": over_limit("TFRecords of 64 KiB, batch"),
     "small_records": over_limit("TFRecords of 0.8 KiB, batch"),
     "examples": over_tf_data("TFRecords, shuffle, batch, parse"),
+    "tables": over_tf_data("CSV files, shuffle, batch (make_csv_dataset)"),
     "lookups": over_tf_data("strings: slices, batch, lookup"),
     "distributed": over_tf_data("images: slices, batch, 2 replicas"),
 }

@@ -99,6 +99,13 @@ Dataset Pipelines::make(const std::string& work, bool parallel) const {
             },
             {.num_parallel_calls = calls});
   }
+  if (work == "tables") {
+    return tf::data::experimental::make_csv_dataset(directory_ + "/table-*.csv", 128,
+                                                    {.num_epochs = 1,
+                                                     .shuffle_seed = 1,
+                                                     .prefetch_buffer_size = 0,
+                                                     .num_parallel_reads = calls});
+  }
   throw tf::InvalidArgumentError("there is no pipeline '" + work + "'");
 }
 

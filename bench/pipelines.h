@@ -23,6 +23,7 @@ class Pipelines {
   //   records       a TFRecord file of large records, batch
   //   small_records TFRecord files of small records, batch
   //   examples      the same files, shuffle, batch, parse tf.Examples
+  //   tables        CSV files, shuffle, batch, by make_csv_dataset
   // `parallel`: maps and reads on several threads, and prefetch at the end.
   // Errors: InvalidArgument (another name), what reading throws.
   void read(const std::string& work, bool parallel,

@@ -50,6 +50,8 @@
 #include "cohort/data/files/csv_dataset.h"
 #include "cohort/data/files/example_features.h"
 #include "cohort/data/files/fixed_length_record_dataset.h"
+#include "cohort/data/files/make_batched_features_dataset.h"
+#include "cohort/data/files/make_csv_dataset.h"
 #include "cohort/data/files/parse_example.h"
 #include "cohort/data/files/record_dataset_options.h"
 #include "cohort/data/files/text_line_dataset.h"

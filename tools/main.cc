@@ -16,7 +16,9 @@
 #include "tools/launch_command.h"
 #include "tools/printable.h"
 #include "tools/tfrecord_commands.h"
+#include "tools/transform_commands.h"
 #include "tools/unknown_word.h"
+#include "tools/vocabulary_commands.h"
 
 namespace cohort::tools {
 namespace {
@@ -71,6 +73,15 @@ class CommandLine {
     tfrecord.require_subcommand(1);
     add_tfrecord_ls(tfrecord);
     add_tfrecord_verify(tfrecord);
+    CLI::App& transform = *app_.add_subcommand("transform", "Looks at analysed transforms");
+    transform.require_subcommand(1);
+    add_transform_show(transform);
+    add_transform_compare(transform);
+    CLI::App& vocabulary =
+        *app_.add_subcommand("vocabulary", "Builds and checks the indices of large vocabularies");
+    vocabulary.require_subcommand(1);
+    add_vocabulary_index(vocabulary);
+    add_vocabulary_verify(vocabulary);
     add_launch(app_);
     CLI::App& cluster =
         *app_.add_subcommand("cluster", "Prepares clusters, and shows how they are");
@@ -157,6 +168,76 @@ class CommandLine {
     add_tfrecord_options(app, tfrecord_verify_.paths, tfrecord_verify_.compression);
     on(app,
        [this](auto& files, auto& out) { return verify_tfrecords(files, tfrecord_verify_, out); });
+  }
+
+  void add_transform_show(CLI::App& parent) {
+    CLI::App& app =
+        *parent.add_subcommand("show", "Shows columns, outputs, and what the analyses have found");
+    app.add_option("DIR", transform_show_.directory, "What analyze_dataset has written")
+        ->required();
+    app.add_option("--max-values", transform_show_.max_values,
+                   "The most quantiles, tokens or keys of one analysis to print")
+        ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
+        ->capture_default_str();
+    app.add_flag("--json", transform_show_.json, "JSON");
+    on(app, [this](auto& files, auto& out) { return show_transform(files, transform_show_, out); });
+  }
+
+  void add_transform_compare(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "compare", "Finds drift between two runs; exits with 1 if there is some");
+    app.add_option("A", transform_compare_.a, "What analyze_dataset has written")->required();
+    app.add_option("B", transform_compare_.b, "What it has written later")->required();
+    DriftLimits& limits = transform_compare_.limits;
+    app.add_option("--threshold", limits.all, "How far any measure may move")
+        ->check(at_least_zero)
+        ->capture_default_str();
+    for (size_t i = 0; i < kMeasureNames.size(); ++i) {
+      const std::string name(kMeasureNames[i]);
+      app.add_option("--" + name, limits.of_measure[i],
+                     "How far `" + name + "` may move; default: --threshold")
+          ->check(at_least_zero);
+    }
+    app.add_option("--first", transform_compare_.tokens,
+                   "How many of a vocabulary's first tokens are compared")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
+        ->capture_default_str();
+    app.add_flag("--json", transform_compare_.json, "JSON");
+    on(app, [this](auto& files, auto& out) {
+      try {
+        return compare_transforms(files, transform_compare_, out);
+      } catch (const Error& error) {
+        const int code = exit_code(error);
+        return fail(error.what(), code == kExitFailed ? kExitNotCompared : code);
+      }
+    });
+  }
+
+  void add_vocabulary_index(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "index",
+        "Builds the index by which a vocabulary is mapped, where there is none of this text");
+    add_vocabulary_options(app);
+    app.add_option("--threads", vocabulary_.threads, "Default: as many as there are cores to use")
+        ->check(CLI::Range(1, 1024));
+    on(app, [this](auto&, auto& out) { return index_vocabularies(vocabulary_, out); });
+  }
+
+  void add_vocabulary_verify(CLI::App& parent) {
+    CLI::App& app =
+        *parent.add_subcommand("verify", "Reads texts and indices, and checks every checksum");
+    add_vocabulary_options(app);
+    on(app, [this](auto&, auto& out) { return verify_vocabularies(vocabulary_, out); });
+  }
+
+  void add_vocabulary_options(CLI::App& app) {
+    app.add_option("FILE", vocabulary_.paths, "Texts, one token a line")->required();
+    CLI::Option* column =
+        app.add_option("--column", vocabulary_.column, "Lines have columns: the token's, from 0")
+            ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
+    app.add_option("--delimiter", vocabulary_.delimiter,
+                   "The character between columns; default: a tab")
+        ->needs(column);
   }
 
   void add_launch(CLI::App& parent) {
@@ -258,6 +339,9 @@ class CommandLine {
   ExportOptions export_;
   TFRecordLsOptions tfrecord_ls_;
   TFRecordVerifyOptions tfrecord_verify_;
+  TransformShowOptions transform_show_;
+  TransformCompareOptions transform_compare_;
+  VocabularyCommandOptions vocabulary_;
   LaunchCommandOptions launch_;
   CertificatesOptions certificates_;
   StatusOptions status_;

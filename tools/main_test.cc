@@ -24,6 +24,7 @@
 #include "tools/checkpoint_commands.h"
 #include "tools/exit_codes.h"
 #include "tools/testing_checkpoints.h"
+#include "tools/testing_transforms.h"
 
 namespace cohort::tools {
 namespace {
@@ -148,6 +149,34 @@ TEST_F(Command, TFRecordFiles) {
   expect_refused({"tfrecord", "ls"}, kExitUsage, "FILE");
   expect_refused({"tfrecord", "ls", "a.tfrecord", "--compression", "lz4"}, kExitUsage,
                  "--compression");
+}
+
+TEST_F(Command, Transforms) {
+  auto& files = internal::posix_file_system();
+  write_transform(files, directory + "/a");
+  write_transform(files, directory + "/b", {.mean = 45});
+  EXPECT_THAT(run({"transform", "show", "a"}).output, StartsWith("a: 8 rows analysed"));
+  EXPECT_THAT(run({"transform", "show", "a", "--json", "--max-values", "1"}).output,
+              StartsWith("{"));
+  EXPECT_EQ(run({"transform", "compare", "a", "a"}).exit_code, kExitOk);
+  EXPECT_EQ(run({"transform", "compare", "a", "b"}).exit_code, kExitDifferent);
+  EXPECT_EQ(run({"transform", "compare", "a", "b", "--threshold", "0.6"}).exit_code, kExitOk);
+  EXPECT_EQ(
+      run({"transform", "compare", "a", "b", "--mean", "0.6", "--first", "9", "--json"}).exit_code,
+      kExitOk);
+  expect_refused({"transform", "show", "."}, kExitFailed, "'.' holds no transform");
+  // 1 would say that there is drift.
+  expect_refused({"transform", "compare", "a", "none"}, kExitNotCompared, "holds no transform");
+  files.remove(vocabulary_path(directory + "/b"));
+  expect_refused({"transform", "compare", "a", "b"}, kExitBadData, "is missing");
+  expect_refused({"transform", "compare", "a"}, kExitUsage, "B");
+  expect_refused({"transform", "compare", "a", "a", "--threshold", "nan"}, kExitUsage,
+                 "--threshold");
+  expect_refused({"transform", "compare", "a", "a", "--treshold", "1"}, kExitUsage,
+                 "did you mean '--threshold'?");
+  expect_refused({"transform", "shwo", "a"}, kExitUsage, "did you mean 'show'?");
+  expect_refused({"transform", "show", "a", "--max-value", "1"}, kExitUsage,
+                 "did you mean '--max-values'?");
 }
 
 TEST_F(Command, WrongCalls) {

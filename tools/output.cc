@@ -1,6 +1,9 @@
 #include "tools/output.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "cohort/core/text.h"
 
 namespace cohort::tools {
 namespace {
@@ -29,6 +32,11 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::ostream
     line.erase(line.find_last_not_of(' ') + 1);
     out << line << '\n';
   }
+}
+
+nlohmann::ordered_json number_json(double number) {
+  if (std::isfinite(number)) return number;
+  return internal::general_digits(number, 6);
 }
 
 void print_json(const nlohmann::ordered_json& json, std::ostream& out) {

@@ -89,6 +89,11 @@ class Pipelines:
         records = self._files(input_data.EXAMPLE_FILES, calls).shuffle(10_000, seed=1)
         return records.batch(128).map(parse, num_parallel_calls=calls)
 
+    def tables(self, calls):
+        return tf.data.experimental.make_csv_dataset(
+            str(self.directory / "table-*.csv"), 128, num_epochs=1, shuffle_seed=1,
+            prefetch_buffer_size=0, num_parallel_reads=calls)
+
     def _files(self, names, calls):
         return tf.data.TFRecordDataset([str(self.directory / name) for name in names],
                                        num_parallel_reads=calls)
@@ -123,7 +128,7 @@ def check(pipelines, work, variant):
     checksum = Checksum()
     for batch in pipelines.make(work, "parallel" in variant):
         pieces = (zip(*map(pipelines.strategy.experimental_local_results, batch))
-                  if work == "distributed" else [batch if isinstance(batch, tuple) else (batch,)])
+                  if work == "distributed" else [tf.nest.flatten(batch)])
         for piece in pieces:
             checksum.add([leaf.numpy() for leaf in piece])
     return checksum

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -324,6 +325,24 @@ TEST_F(GpuCaptureTest, AnErrorOfTheStepIsItsOwnAndChangesNothing) {
   EXPECT_EQ(graphs.size(), 1);
 }
 
+// Where the first step throws, the next one makes what is still missing, and is no rehearsal.
+TEST_F(GpuCaptureTest, AnErrorOfTheFirstStepIsForgotten) {
+  const OneDeviceStrategy strategy("GPU:0");
+  const StepGraphs graphs;
+  int calls = 0;
+  Variable made;
+  const auto step = [&](const Tensor& x) {
+    if (++calls == 1) throw InvalidArgumentError("the first");
+    if (!made) made = Variable(at::full({2}, 3.f));
+    return x + made.value();
+  };
+  const Tensor x = on_gpu(at::ones({2}));
+  const auto run = [&] { return strategy.run({.capture = graphs}, step, x).value(0).cpu(); };
+  EXPECT_THAT(run, ThrowsMessage<InvalidArgumentError>(HasSubstr("the first")));
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(at::equal(run(), at::full({2}, 4.f)));
+  EXPECT_EQ(graphs.size(), 1) << graphs.why_not();
+}
+
 // What a program throws once is thrown once, also where the step is recorded.
 TEST_F(GpuCaptureTest, AnExceptionOfTheProgramIsNotTakenForARefusal) {
   const OneDeviceStrategy strategy("GPU:0");
@@ -340,6 +359,31 @@ TEST_F(GpuCaptureTest, AnExceptionOfTheProgramIsNotTakenForARefusal) {
   EXPECT_EQ(calls, kStepsBeforeGraph + 1);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(at::equal(run(), at::full({2}, 2.f)));
   EXPECT_EQ(graphs.size(), 1) << graphs.why_not();
+}
+
+TEST_F(GpuCaptureTest, TwoThreadsRecordTheirStepsAtOnce) {
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      const OneDeviceStrategy strategy("GPU:0");
+      for (int round = 0; round < 10; ++round) {
+        const StepGraphs graphs;
+        const auto factor = static_cast<float>(t + 1);
+        const auto step = [&](const Tensor& x) { return x * factor + 1; };
+        for (int i = 0; i < 12; ++i) {
+          const Tensor x = on_gpu(at::full({3}, static_cast<float>(i)));
+          const Tensor result = strategy.run({.capture = graphs}, step, x).value(0).cpu();
+          if (!at::equal(result, at::full({3}, factor * static_cast<float>(i) + 1))) {
+            errors[t] = "a wrong result";
+          }
+        }
+        if (!graphs.why_not().empty()) errors[t] = graphs.why_not();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_THAT(error, IsEmpty());
 }
 
 TEST_F(GpuCaptureTest, ArgumentsThatOverlapThemselvesAreNotRecorded) {

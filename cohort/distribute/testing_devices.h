@@ -18,7 +18,15 @@ class LogicalCpus {
     internal::reset_devices_for_testing();
     config::set_logical_device_configuration("CPU", count);
   }
-  ~LogicalCpus() { internal::reset_devices_for_testing(); }
+  ~LogicalCpus() {
+    internal::reset_devices_for_testing();
+    logging::set_level(level_);  // later tests may read the log
+  }
+  LogicalCpus(const LogicalCpus&) = delete;
+  LogicalCpus& operator=(const LogicalCpus&) = delete;
+
+ private:
+  const logging::Level level_ = logging::level();
 };
 
 // A MirroredStrategy on `count` logical CPUs of its own configuration.

@@ -71,6 +71,15 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         LayerCase{"Dense", InputKind::kFlat,
              [] { return Layers{l::Dense(8, {.activation = "relu"}), l::Dense(2)}; }},
+        LayerCase{"Discretization", InputKind::kFlat,
+             [] {
+               return Layers{l::Discretization({.bin_boundaries = {-1, 0, 1}, .output_mode = "count"}),
+                             l::Dense(2)};
+             }},
+        LayerCase{"CategoryEncoding", InputKind::kIds,
+             [] { return Layers{l::CategoryEncoding(20), l::Dense(2)}; }},
+        LayerCase{"Hashing", InputKind::kIds,
+             [] { return Layers{l::Hashing(7, {.output_mode = "count"}), l::Dense(2)}; }},
         LayerCase{"Conv2DAndPooling", InputKind::kImages,
              [] {
                return Layers{l::Conv2D(8, 3, {.activation = "relu"}), l::MaxPooling2D(),

@@ -74,5 +74,19 @@ TEST(GpuMixedPrecisionSteps, WaitOnceForADynamicScaleAlone) {
             0);
 }
 
+TEST(GpuMixedPrecisionSteps, RecurrentLayersOf16BitsAreMade) {
+  const testing::SimulatedGpus gpus(1);
+  const distribute::OneDeviceStrategy strategy("GPU:0");
+  const auto scope = strategy.scope();
+  for (const auto& [policy, dtype] :
+       {std::pair("bfloat16", at::kBFloat16), std::pair("float16", at::kHalf)}) {
+    const layers::LSTM layer(4, {.dtype = policy});
+    const Tensor x = at::randn({2, 3, 5}).to(internal::torch_device("GPU:0"));
+    const Tensor y = strategy.run([&] { return layer(x); }).value(0);
+    EXPECT_EQ(y.scalar_type(), dtype);
+    EXPECT_EQ(layer.dtype(), dtype);
+  }
+}
+
 }  // namespace
 }  // namespace cohort::keras

@@ -72,8 +72,18 @@ TEST(GpuSteps, AStepOnDeviceDataWaitsForNothing) {
   }
 }
 
-TEST(GpuSteps, ClippingByTheNormWaitsOnce) {
-  const DeviceCounts step = counts_of_a_step(optimizers::Adam({.global_clipnorm = 0.1}));
+TEST(GpuSteps, ClippingByTheNormWaitsForNothing) {
+  for (const optimizers::AdamOptions& options : {optimizers::AdamOptions{.clipnorm = 0.1},
+                                                 optimizers::AdamOptions{.global_clipnorm = 0.1}}) {
+    const DeviceCounts step = counts_of_a_step(optimizers::Adam(options));
+    EXPECT_EQ(step.host_waits, 0);
+    EXPECT_EQ(step.to_host, 1);
+  }
+}
+
+TEST(GpuSteps, SkippingUpdatesThatAreNotFiniteWaitsOnce) {
+  const DeviceCounts step =
+      counts_of_a_step(optimizers::Adam({.not_finite = optimizers::NotFinite::SKIP}));
   EXPECT_EQ(step.host_waits, 1);
   EXPECT_EQ(step.to_host, 2);
 }
@@ -134,8 +144,7 @@ TEST(GpuSteps, ALabelOutOfRangeGivesNanAndThenAnError) {
       [&] {
         losses_of(at::tensor({0, 2}, at::kLong));
       },
-      ThrowsMessage<InvalidArgumentError>(
-          HasSubstr("label 3 of an earlier step is outside [0, 3)")));
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("label 3 of step 2 is outside [0, 3)")));
   EXPECT_FALSE(losses_of(at::tensor({0, 2}, at::kLong)).isnan().any().item<bool>());
 }
 

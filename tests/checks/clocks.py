@@ -13,6 +13,7 @@ ALLOWED = {
     "cohort/cluster/grpc/grpc_server.cc": "gRPC takes the deadline of its end by this clock, and counts on by its own",
     "cohort/cluster/security/signer.cc": "certificates hold dates",
     "cohort/cluster/status_client.cc": "shown to people",
+    "cohort/ops/vocabulary/mapped_vocabulary.cc": "compared with the times of files, which are of this clock",
     "cohort/parameter_server/cluster/ps_cluster.cc": "generations of coordinators, which workers may remember",
     "cohort/parameter_server/coordinator/leader_side.cc": "a number that grows from one coordinator to the next",
     "cohort/train/saving/checkpoint_directory.cc": "TensorFlow's state file holds dates",

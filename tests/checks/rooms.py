@@ -11,15 +11,16 @@ import tree
 # include each other not at all.
 ROOMS = {
     "core": [".", "bytes program", "host", "observe", "threads", "files", "profiler", "cpu", "structure",
-             "recording"],
-    "ops": ["kernels lookup", ".", "plan"],
+             "recording/cuda", "recording"],
+    "ops": ["kernels vocabulary", "lookup", ".", "plan"],
     "data": ["iteration records", "graph", ". storage", "files functions", "nodes", "sharding"],
     "cluster": ["launch rpc security", "grpc membership same_host", ".", "resolvers"],
     "collective": [".", "nccl network shared_memory", "forming"],
     "train": ["bundle summary", "objects safetensors", "saving", "."],
     "distribute": ["tasks values", "core", "input variables", "reduce", "gradients step", "strategies", "preemption"],
     "parameter_server": ["leadership", "store", "cluster", "variables", "closures", "coordinator", "runner", "."],
-    "keras": ["base datasets", "losses optimizers", "metrics", "layers/base", "layers/lookup layers/recurrent model",
+    "keras": ["base datasets", "losses optimizers", "metrics", "layers/base", "layers/preprocessing",
+              "layers/lookup layers/recurrent model",
               "layers training", "saving", "callbacks", "."],
     "transform": ["analysis", "graph", "functions", "passes", "output"],
 }

@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
       {"parse_examples", parse_examples},
       {"pipeline", read_pipeline},
       {"prometheus_text", prometheus_text},
+      {"preprocess", preprocess},
       {"read_records", read_records},
       {"reduce", reduce_values},
       {"scale_losses", scale_losses},

@@ -47,6 +47,13 @@ Json divide_batch(const Json& request);
 // "outputs": [INPUT or {"error"}]} or {"error"}.
 Json look_up(const Json& request);
 
+// A Hashing, HashedCrossing, Discretization or CategoryEncoding layer of Keras's configuration.
+// Request: {"layer": class, "config": {its get_config}, "adapt": {"data": TENSOR, "batch": rows at a
+// time}, "load", "save": checkpoints of "layer" (these may be missing), "inputs": [TENSOR, RAGGED, or
+// a list of them]}. Answer: {"config", "boundaries" (of a Discretization), "outputs": [TENSOR, RAGGED
+// or {"error"}]} or {"error"}.
+Json preprocess(const Json& request);
+
 // A loss of given labels and predictions, outside of any strategy.
 // Request: {"loss": class, "options": {"reduction": ..., ...}, "labels", "predictions": TENSOR,
 // "sample_weight": TENSOR or null}. Answer: TENSOR (tensor_json.h) with a "gradient", that of its

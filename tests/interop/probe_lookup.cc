@@ -1,4 +1,3 @@
-#include <ATen/ops/tensor.h>
 #include <cohort/core/error.h>
 #include <cohort/keras/layers/lookup/integer_lookup.h>
 #include <cohort/keras/layers/lookup/string_lookup.h>
@@ -39,27 +38,10 @@ Options read_options(const Json& json) {
   return options;
 }
 
-StringTensor strings_of(const Json& json) {
-  return {json.at("values").get<std::vector<std::string>>(),
-          json.at("shape").get<std::vector<int64_t>>()};
-}
-
-Structure input_of(const Json& json) {
-  if (json.at("dtype") == "string") return strings_of(json);
-  return tensor_of(json);
-}
-
-Json output_json(const Structure& output) {
-  if (output.leaf().is_tensor()) return json_of(output.tensor());
-  return {{"dtype", "string"},
-          {"shape", output.strings().sizes()},
-          {"values", output.strings().to_vector()}};
-}
-
 template <class Layer>
 Json use(const Layer& layer, const Json& request) {
   if (request.contains("adapt")) {
-    const Structure data = input_of(request.at("adapt"));
+    const Structure data = structure_of(request.at("adapt"));
     if constexpr (std::is_same_v<Layer, layers::StringLookup>) {
       layer.adapt(data.strings());
     } else {
@@ -72,7 +54,7 @@ Json use(const Layer& layer, const Json& request) {
                  {"outputs", Json::array()}};
   for (const Json& input : request.at("inputs")) {
     try {
-      answer["outputs"].push_back(output_json(layer(input_of(input))));
+      answer["outputs"].push_back(json_of(layer(structure_of(input))));
     } catch (const Error& error) {
       answer["outputs"].push_back({{"error", code_name(error.code())}});
     }

@@ -13,25 +13,6 @@
 namespace cohort::interop {
 namespace {
 
-// A tensor, a list or an object of them.
-Structure structure_of(const Json& json) {
-  if (json.is_array()) {
-    std::vector<Structure> members;
-    for (const Json& member : json) members.push_back(structure_of(member));
-    return Structure::make_tuple(std::move(members));
-  }
-  if (json.contains("values")) {
-    if (json.at("dtype") == "string") {
-      const StringTensor strings(json.at("values").get<std::vector<std::string>>());
-      return strings.reshape(json.at("shape").get<std::vector<int64_t>>());
-    }
-    return tensor_of(json);
-  }
-  Structure::Dict members;
-  for (const auto& [key, member] : json.items()) members.emplace_back(key, structure_of(member));
-  return Structure::make_dict(std::move(members));
-}
-
 // A layer of the program, which test_models.py has in Python; its name is no matter of its own.
 class Scale : public keras::layers::Layer {
  public:

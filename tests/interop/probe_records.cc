@@ -1,5 +1,7 @@
 #include <cohort/core/error.h>
 #include <cohort/data/files/csv_dataset.h>
+#include <cohort/data/files/make_batched_features_dataset.h>
+#include <cohort/data/files/make_csv_dataset.h>
 #include <cohort/data/files/parse_example.h>
 #include <cohort/data/files/text_line_dataset.h>
 #include <cohort/data/files/tfrecord_dataset.h>
@@ -34,15 +36,22 @@ Json to_answer(const Structure& structure) {
   return json;
 }
 
-Json read_all(const data::Dataset& dataset) {
+// The elements of make(), as far as they can be read.
+template <class Make>
+Json read_made(const Make& make) {
   Json answer = {{"elements", Json::array()}, {"error", nullptr}};
   try {
+    const data::Dataset dataset = make();
     for (const Structure& element : dataset) answer["elements"].push_back(to_answer(element));
   } catch (const Error& error) {
     answer["error"] = code_name(error.code());
     answer["text"] = error.what();
   }
   return answer;
+}
+
+Json read_all(const data::Dataset& dataset) {
+  return read_made([&] { return dataset; });
 }
 
 data::RecordDatasetOptions record_options(const Json& request) {
@@ -85,6 +94,54 @@ std::vector<data::CsvColumn> columns_of(const Json& json) {
   return columns;
 }
 
+template <class T>
+std::optional<T> optional_of(const Json& request, const char* key) {
+  if (!request.contains(key)) return std::nullopt;
+  return request.at(key).get<T>();
+}
+
+data::Dataset csv_batches(const Json& request) {
+  data::experimental::MakeCsvDatasetOptions options;
+  options.column_names = request.value("column_names", std::vector<std::string>());
+  options.column_defaults = columns_of(request.value("column_defaults", Json::array()));
+  options.label_name = optional_of<std::string>(request, "label_name");
+  for (const Json& key : request.value("select_columns", Json::array())) {
+    if (key.is_string()) {
+      options.select_columns.emplace_back(key.get<std::string>());
+    } else {
+      options.select_columns.emplace_back(key.get<int64_t>());
+    }
+  }
+  options.field_delim = request.value("field_delim", ",").front();
+  options.use_quote_delim = request.value("use_quote_delim", true);
+  options.na_value = request.value("na_value", "");
+  options.header = request.value("header", true);
+  options.num_epochs = optional_of<int64_t>(request, "num_epochs");
+  options.shuffle = request.value("shuffle", true);
+  options.num_parallel_reads = optional_of<int64_t>(request, "num_parallel_reads");
+  options.num_rows_for_inference = request.value("num_rows_for_inference", int64_t{100});
+  options.compression_type = request.value("compression_type", "");
+  options.ignore_errors = request.value("ignore_errors", false);
+  return data::experimental::make_csv_dataset(request.at("paths").get<std::vector<std::string>>(),
+                                              request.at("batch_size"), options);
+}
+
+data::Dataset feature_batches(const Json& request) {
+  io::ExampleFeatures features;
+  for (const auto& [name, feature] : request.at("features").items()) {
+    features.emplace_back(name, feature_of(feature));
+  }
+  data::experimental::MakeBatchedFeaturesDatasetOptions options;
+  options.label_key = optional_of<std::string>(request, "label_key");
+  options.num_epochs = optional_of<int64_t>(request, "num_epochs");
+  options.shuffle = request.value("shuffle", true);
+  options.reader_num_threads = optional_of<int64_t>(request, "reader_num_threads");
+  options.drop_final_batch = request.value("drop_final_batch", false);
+  return data::experimental::make_batched_features_dataset(
+      request.at("paths").get<std::vector<std::string>>(), request.at("batch_size"), features,
+      options);
+}
+
 }  // namespace
 
 Json write_records(const Json& request) {
@@ -102,9 +159,17 @@ Json read_records(const Json& request) {
   if (kind == "tfrecord") return read_all(data::TFRecordDataset(paths, record_options(request)));
   if (kind == "lines") return read_all(data::TextLineDataset(paths, record_options(request)));
   if (kind == "list") return read_all(data::Dataset::list_files(paths, {.shuffle = false}));
+  if (kind == "csv_batches" || kind == "feature_batches") {
+    return read_made([&] {
+      const data::Dataset batches =
+          kind == "csv_batches" ? csv_batches(request) : feature_batches(request);
+      return batches.take(request.value("take", int64_t{-1}));
+    });
+  }
   data::CsvOptions options;
   options.header = request.value("header", false);
   options.select_cols = request.value("select_cols", std::vector<int64_t>());
+  options.exclude_cols = request.value("exclude_cols", std::vector<int64_t>());
   options.na_value = request.value("na_value", "");
   options.use_quote_delim = request.value("use_quote_delim", true);
   options.field_delim = request.value("field_delim", ",").front();

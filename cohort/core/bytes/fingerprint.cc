@@ -139,4 +139,10 @@ uint64_t fingerprint64(std::string_view bytes) {
   return hash_long(s, length);
 }
 
+uint64_t joined_fingerprint64(uint64_t first, uint64_t second) {
+  constexpr uint64_t kFactor = 0xc6a4a7935bd1e995;  // Murmur's
+  const uint64_t both = (first ^ kFactor) ^ fold(second * kFactor) * kFactor;
+  return fold(fold(both * kFactor) * kFactor);
+}
+
 }  // namespace cohort::internal

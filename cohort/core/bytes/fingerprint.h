@@ -10,4 +10,8 @@ namespace cohort::internal {
 // (tf.strings.to_hash_bucket_fast is this modulo the number of buckets).
 uint64_t fingerprint64(std::string_view bytes);
 
+// The fingerprint of two things, in this order, of theirs. Also TensorFlow's: crosses of features
+// are made with it.
+uint64_t joined_fingerprint64(uint64_t first, uint64_t second);
+
 }  // namespace cohort::internal

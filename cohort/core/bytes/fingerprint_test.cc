@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,6 +40,21 @@ TEST(Fingerprint64, CountsEveryByte) {
       EXPECT_TRUE(seen.insert(fingerprint64(text)).second) << length << " " << i;
     }
   }
+}
+
+// What keras.layers.HashedCrossing gives without buckets, which begins with this number.
+TEST(JoinedFingerprint64, IsTensorFlows) {
+  const auto cross = [](std::initializer_list<int64_t> features) {
+    uint64_t joined = 0xdecafcaffe;
+    for (const int64_t feature : features) {
+      joined = joined_fingerprint64(joined, static_cast<uint64_t>(feature));
+    }
+    return joined;
+  };
+  EXPECT_EQ(cross({1, 101}), 12422592210635831870u);
+  EXPECT_EQ(cross({-5, 7}), 16305607742098869598u);
+  EXPECT_EQ(cross({3, 4, 5}), 1225595849839516216u);
+  EXPECT_EQ(cross({int64_t{1} << 62, std::numeric_limits<int64_t>::min()}), 2078991099959033490u);
 }
 
 }  // namespace

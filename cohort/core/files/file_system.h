@@ -77,6 +77,7 @@ struct CreateOptions {
   // The size that is reserved at once, if the file system can do that, so that a full one is found
   // early. Big files (32 MiB) are written past the page cache.
   uint64_t expected_bytes = 0;
+  uint32_t mode = 0600;  // who may read and write it, before the umask
 };
 
 // Paths are relative to the working directory or absolute. Thread safety: any thread.
@@ -84,7 +85,7 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // A new file, mode 0600 & ~umask; a left-over of that name is removed first, a symbolic link is
+  // A new file; a left-over of that name is removed first, a symbolic link is
   // never followed. Errors: also InvalidArgument (there is a directory, device or pipe).
   virtual std::unique_ptr<WritableFile> create(const std::string& path,
                                                const CreateOptions& options = {}) = 0;

@@ -70,7 +70,7 @@ class PosixFileSystem final : public FileSystem {
                                        const CreateOptions& options) override {
     remove_left_over(path);
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    UniqueFd fd(retry_eintr([&] { return ::open(path.c_str(), kFlags, 0600); }));
+    UniqueFd fd(retry_eintr([&] { return ::open(path.c_str(), kFlags, options.mode); }));
     if (!fd.valid()) throw_errno(errno, "creating " + quoted(path));
     try {
       return std::make_unique<PosixWritableFile>(std::move(fd), path, options);

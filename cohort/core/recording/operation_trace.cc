@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cohort/core/error.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/text.h"
 

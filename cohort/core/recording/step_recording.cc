@@ -2,7 +2,6 @@
 
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -14,34 +13,28 @@ namespace {
 thread_local StepRecording* current_recording = nullptr;
 
 // Each tensor begins where kernels read several elements at once.
-constexpr int64_t kAlignment = 16;  // elements
+constexpr int64_t kAlignment = 64;  // bytes
 
-int64_t elements_of(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+int64_t bytes_of(const HostPart::Values& values) {
+  return std::accumulate(values.shape.begin(), values.shape.end(),
+                         static_cast<int64_t>(c10::elementSize(values.dtype)), std::multiplies<>());
 }
 
 }  // namespace
 
 HostPart::HostPart(c10::Device device, const std::vector<Values>& all) : device_(device) {
+  int64_t end = 0;
   for (const Values& values : all) {
-    auto block = std::find_if(blocks_.begin(), blocks_.end(),
-                              [&](const Block& one) { return one.dtype == values.dtype; });
-    if (block == blocks_.end())
-      block = blocks_.insert(block, Block{values.dtype, 0, Tensor(), Tensor()});
-    places_.push_back({values, static_cast<size_t>(block - blocks_.begin()), block->size, {}});
-    const int64_t elements = elements_of(values.shape);
-    block->size += (elements + kAlignment - 1) / kAlignment * kAlignment;
+    places_.push_back({values, end, bytes_of(values), {}});
+    end += (places_.back().size + kAlignment - 1) / kAlignment * kAlignment;
   }
-  for (Block& block : blocks_) {
-    block.on_device = at::zeros({block.size}, at::dtype(block.dtype).device(device));
-  }
-  for (Place& place : places_) {
-    // Autograd counts what is written to each for itself.
-    place.on_device = blocks_[place.block]
-                          .on_device.narrow(0, place.offset, elements_of(place.form.shape))
-                          .view(place.form.shape)
-                          .variable_data();
-  }
+  on_device_ = at::zeros({end}, at::dtype(at::kByte).device(device));
+  // Autograd counts what is written to each for itself.
+  for (Place& place : places_) place.on_device = place.in(on_device_).variable_data();
+}
+
+Tensor HostPart::Place::in(const Tensor& bytes) const {
+  return bytes.narrow(0, begin, size).view(form.dtype).view(form.shape);
 }
 
 bool HostPart::has(size_t i, const Values& values) const {
@@ -49,23 +42,16 @@ bool HostPart::has(size_t i, const Values& values) const {
 }
 
 void HostPart::add(size_t i, Fill fill) {
-  actions_.push_back([this, i, fill = std::move(fill)] {
-    const Place& place = places_[i];
-    fill(blocks_[place.block]
-             .on_host.narrow(0, place.offset, elements_of(place.form.shape))
-             .view(place.form.shape));
-  });
+  actions_.push_back([this, i, fill = std::move(fill)] { fill(places_[i].in(on_host_)); });
 }
 
 void HostPart::run() {
   // Fresh memory in each step, for the device may not have read the last step's yet; libtorch keeps
   // page-locked memory until the device has.
-  for (Block& block : blocks_) block.on_host = host_buffer({block.size}, block.dtype, device_);
+  on_host_ = host_buffer(on_device_.sizes(), at::kByte, device_);
   for (const std::function<void()>& action : actions_) action();
-  for (Block& block : blocks_) {
-    block.on_device.copy_(block.on_host, /*non_blocking=*/true);
-    block.on_host.reset();
-  }
+  if (!places_.empty()) on_device_.copy_(on_host_, /*non_blocking=*/true);
+  on_host_.reset();
 }
 
 StepRecording::StepRecording(c10::Device device, OperationTrace& trace)

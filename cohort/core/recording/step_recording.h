@@ -49,23 +49,20 @@ class HostPart {
   void run();
 
  private:
-  // Values of one dtype, which travel together.
-  struct Block {
-    DType dtype;
-    int64_t size = 0;
-    Tensor on_device;
-    Tensor on_host;  // during run()
-  };
   struct Place {
     Values form;
-    size_t block;
-    int64_t offset;
+    int64_t begin;  // its bytes
+    int64_t size;
     Tensor on_device;
+
+    Tensor in(const Tensor& bytes) const;
   };
 
   const c10::Device device_;
-  std::vector<Block> blocks_;
   std::vector<Place> places_;
+  // The bytes of all values, which travel together.
+  Tensor on_device_;
+  Tensor on_host_;  // during run()
   std::vector<std::function<void()>> actions_;
   std::vector<std::shared_ptr<const void>> kept_;
 };

@@ -6,76 +6,25 @@
 //   for (const Structure& row : dataset.batch(32)) train(row["age"], row["label"]);
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <initializer_list>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "cohort/core/export.h"
-#include "cohort/core/structure/spec.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/files/record_dataset_options.h"
+#include "cohort/data/files/csv_columns.h"
 #include "cohort/data/paths.h"
 
 namespace cohort::data {
 
-// The type of a column, and the value of an empty field; without a default, the field is required.
-// A value type. A value stands for the column that has it as default, as in TensorFlow's
-// record_defaults, and a dtype for one without: {0., int32, ""}.
-class COHORT_API CsvColumn {
- public:
-  using Default = std::variant<int32_t, int64_t, float, double, std::string>;
-
-  CsvColumn(int default_value) : CsvColumn(int32s(default_value)) {}
-  CsvColumn(int64_t default_value) : CsvColumn(ints(default_value)) {}
-  CsvColumn(float default_value) : CsvColumn(floats(default_value)) {}
-  // float32, as a literal is everywhere; doubles() makes a column of float64.
-  CsvColumn(double default_value) : CsvColumn(floats(static_cast<float>(default_value))) {}
-  CsvColumn(std::string default_value) : CsvColumn(strings(std::move(default_value))) {}
-  CsvColumn(const char* default_value) : CsvColumn(strings(default_value)) {}
-  // Errors: InvalidArgument (neither int32, int64, float32 nor float64).
-  CsvColumn(DType dtype);
-
-  static CsvColumn int32s(std::optional<int32_t> default_value = {});
-  static CsvColumn ints(std::optional<int64_t> default_value = {});  // int64
-  static CsvColumn floats(std::optional<float> default_value = {});  // float32
-  static CsvColumn doubles(std::optional<double> default_value = {});
-  static CsvColumn strings(std::optional<std::string> default_value = {});
-
-  // The spec of a field: a scalar.
-  const TensorSpec& spec() const { return spec_; }
-  const std::optional<Default>& default_value() const { return default_; }
-
- private:
-  CsvColumn(TensorSpec spec, std::optional<Default> default_value)
-      : spec_(std::move(spec)), default_(std::move(default_value)) {}
-
-  TensorSpec spec_;
-  std::optional<Default> default_;
-};
-
-struct CsvOptions {
-  bool header = false;  // the first record of each file is a header, not data
-  char field_delim = ',';
-  bool use_quote_delim = true;  // false: a quotation mark is a character like any other
-  std::string na_value = "";    // this text counts as an empty field, too
-  // The indices of the wanted columns, ascending, one for each of `columns`; records may then have
-  // further columns. Default: all.
-  std::vector<int64_t> select_cols = {};
-  // Elements are dicts with these keys. Default: tuples.
-  std::vector<std::string> column_names = {};
-  RecordDatasetOptions files = {};
-};
-
 // Elements: tuples (or dicts) of one scalar for each of `columns`. Numbers may stand between
 // spaces. RFC 4180: fields between quotation marks may hold delimiters, line ends and marks twice.
 //
-// Errors: InvalidArgument (no columns; options of other lengths; a delimiter that is a quotation
-// mark or line end). While reading: as TFRecordDataset's; DataLoss (.header, but a file without any
-// line); InvalidArgument (a required field is
-// empty, a number that is none, too many or few fields, a misplaced quotation mark: names file,
-// line and column); the next element is then the next record. Resuming: as TFRecordDataset's.
+// Errors: InvalidArgument (no columns; options of other lengths, or that exclude each other; a
+// delimiter that is a quotation mark or line end). While reading: as TFRecordDataset's; DataLoss
+// (.header, but a file without any line); InvalidArgument (a required field is empty, a number that
+// is none, too many or few fields, a misplaced quotation mark: names file, line and column); the
+// next element is then the next record. Resuming: as TFRecordDataset's.
 class COHORT_API CsvDataset : public Dataset {
  public:
   CsvDataset(const Paths& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});

@@ -147,6 +147,19 @@ TEST_F(CsvRows, SelectedAndNamedColumns) {
   EXPECT_EQ(batch["n"].tensor().sum().item<int64_t>(), 3);
 }
 
+TEST_F(CsvRows, ExcludedColumns) {
+  EXPECT_THAT(read("1,2,3,4\n5,6,7,8\n", {kInt, kInt}, {.exclude_cols = {0, 2}}),
+              ElementsAre("(2, 4)", "(6, 8)"));
+  // Records have these columns and the others: no more, unlike with select_cols.
+  EXPECT_THAT(read("1,2,3\n1,2\n4,x,6\n1,2,3,4\n", {kInt, kInt}, {.exclude_cols = {1}}),
+              ElementsAre("(1, 3)", "line 2: it has 2 fields where 3 are expected", "(4, 6)",
+                          "line 4: it has 4 fields where 3 are expected"));
+  EXPECT_THAT(read("1,y\n", {kInt}, {.exclude_cols = {0}}),
+              ElementsAre("line 1: field 2 is no int64: 'y'"));
+  EXPECT_THAT(CsvDataset("a", {kInt}, {.exclude_cols = {0, 2}}).explain(),
+              HasSubstr("exclude_cols=0 2"));
+}
+
 TEST_F(CsvRows, NamesOfColumnsArePartOfTheGraph) {
   const auto file = write("a.csv", "1,2\n3,4\n");
   const auto dataset = [&](const std::string& first, const std::string& second) {
@@ -186,6 +199,9 @@ TEST_F(CsvRows, ChecksItsOptions) {
   EXPECT_THAT(error({kInt}, {.select_cols = {1, 2}}), HasSubstr("select_cols has 2 entries"));
   EXPECT_THAT(error({kInt, kInt}, {.select_cols = {1, 1}}), HasSubstr("select_cols[1] is 1"));
   EXPECT_THAT(error({kInt}, {.select_cols = {-1}}), HasSubstr("select_cols[0] is -1"));
+  EXPECT_THAT(error({kInt}, {.exclude_cols = {1, 0}}), HasSubstr("exclude_cols[1] is 0"));
+  EXPECT_THAT(error({kInt}, {.exclude_cols = {2}}), HasSubstr("exclude_cols has 2"));
+  EXPECT_THAT(error({kInt}, {.select_cols = {0}, .exclude_cols = {1}}), HasSubstr("both given"));
   EXPECT_THAT(error({kInt}, {.column_names = {"a", "b"}}), HasSubstr("column_names"));
   EXPECT_THAT(error({kInt}, {.field_delim = '"'}), HasSubstr("field_delim"));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/structure/spec.h"
 
 namespace cohort::internal {
 namespace {
@@ -16,7 +17,7 @@ using io::FixedLenFeature;
 using io::VarLenFeature;
 
 // A batch's strings keep at most so many times their own bytes alive; else they are copied.
-constexpr size_t kMostKeptRatio = 2;
+constexpr size_t kMostBatchRatio = 2;
 constexpr uint64_t kMostPaddedBytes = uint64_t{1} << 30;
 
 template <class Number>
@@ -75,7 +76,7 @@ StringTensor make_strings(std::vector<std::string_view> values, std::vector<int6
   size_t used = 0, kept = 0;
   for (const std::string_view value : values) used += value.size();
   for (int64_t i = 0; i < serialized.numel(); ++i) kept += serialized[i].size();
-  if (!shares || used * kMostKeptRatio < kept) {
+  if (!shares || used * kMostBatchRatio < kept) {
     const auto count = static_cast<int64_t>(values.size());
     return concat({StringTensor::over(nullptr, values.data(), {count})}).reshape(std::move(shape));
   }

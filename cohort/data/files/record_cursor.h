@@ -34,6 +34,11 @@ class RecordCursor {
   // The next records, `most` at most, at least one; has_record() was true.
   RecordSlice take(int64_t most);
 
+  // Whether the next record is there already.
+  bool has_waiting() const { return row_ < run_.records.size(); }
+  // The last `count` records of the last slice come again; it has at least as many.
+  void put_back(size_t count) { row_ -= count; }
+
   const std::string& file() const { return reader_->file(); }
   // Once has_record() was false: whether the file has not one byte.
   bool is_empty() const { return reader_->position().offset == 0; }

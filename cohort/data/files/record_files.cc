@@ -34,8 +34,10 @@ class RecordFilesIterator final : public DataIterator {
     out = format_->element(slice, file);
     return true;
   }
-  bool has_blocks() const override { return slots_.size() == 1; }
+  bool has_blocks() const override { return true; }
   int64_t next_block(int64_t n, Structure& out) override;
+  bool has_runs() const override { return true; }
+  int64_t next_run(int64_t n, Structure& out) override;
   int64_t skip(int64_t n) override;
   void rewind(uint64_t epoch) override {
     close_all();
@@ -55,6 +57,13 @@ class RecordFilesIterator final : public DataIterator {
   // The slot in turn that has a record, after opening and closing what it takes; null at the end.
   // An error is that of one element.
   Slot* find_record();
+  // Takes up to `n` records in turn, as long as no file has to be read, opened or closed; there is
+  // one.
+  void take_waiting(int64_t n);
+  // How many of these records, from the first on, become elements.
+  size_t count_good() const;
+  // Records after the first `count` come again.
+  void put_back_after(size_t count);
   // Puts the next file into the slot, which stays free where ignore_errors leaves the file out;
   // false where there is none.
   bool open_next(Slot& slot);
@@ -98,7 +107,9 @@ class RecordFilesIterator final : public DataIterator {
   bool ended_ = false;     // the names
   std::string last_file_;  // of the record or block that came last
   std::shared_ptr<const std::string> last_origin_;
-  StatePtr names_state_;  // the names' state now, once asked for
+  StatePtr names_state_;             // the names' state now, once asked for
+  std::vector<RecordSlice> slices_;  // of a run
+  std::vector<size_t> owners_;       // their slots
   WorkGroup work_;
   std::vector<Slot> slots_;  // their cursors end before the work group
 };
@@ -184,6 +195,14 @@ RecordFilesIterator::Slot* RecordFilesIterator::find_record() {
 // The end of a block depends on the files alone, not on how they are read: it ends with its file or
 // before damage.
 int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
+  if (slots_.size() > 1) {
+    try {
+      return next_run(n, out);
+    } catch (const std::exception&) {
+      skip(n - 1);
+      throw;
+    }
+  }
   int64_t count = 0;
   try {
     Slot* slot = find_record();
@@ -204,6 +223,72 @@ int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
     skip(n - std::max<int64_t>(count, 1));
     throw;
   }
+  return count;
+}
+
+void RecordFilesIterator::take_waiting(int64_t n) {
+  slices_.clear();
+  owners_.clear();
+  const int64_t most = slots_.size() == 1 ? n : 1;
+  for (int64_t count = 0; count < n;) {
+    Slot& slot = slots_[current_];
+    if (!slot.cursor && ended_) {
+      advance();
+      continue;
+    }
+    if (!slot.cursor || !slot.cursor->has_waiting()) return;
+    slices_.push_back(slot.cursor->take(most));
+    owners_.push_back(current_);
+    count += std::ssize(slices_.back().records);
+    advance();
+  }
+}
+
+size_t RecordFilesIterator::count_good() const {
+  size_t good = 0;
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    const auto& [records, run] = slices_[i];
+    for (size_t k = 0; k < records.size(); ++k, ++good) {
+      try {
+        format_->element({records.subspan(k, 1), run}, slots_[owners_[i]].cursor->file());
+      } catch (const std::exception&) {
+        return good;
+      }
+    }
+  }
+  return good;
+}
+
+void RecordFilesIterator::put_back_after(size_t count) {
+  size_t before = 0;
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    std::span<const std::string_view>& records = slices_[i].records;
+    const size_t kept = std::min(count - before, records.size());
+    if (kept < records.size()) {
+      slots_[owners_[i]].cursor->put_back(records.size() - kept);
+      if (kept == 0 && (i == 0 || !slices_[i - 1].records.empty())) current_ = owners_[i];
+    }
+    records = records.first(kept);
+    before += kept;
+  }
+  std::erase_if(slices_, [](const RecordSlice& slice) { return slice.records.empty(); });
+}
+
+int64_t RecordFilesIterator::next_run(int64_t n, Structure& out) {
+  if (find_record() == nullptr) return 0;
+  take_waiting(n);
+  const std::string& file = note_file(slots_[owners_.front()].cursor->file());
+  try {
+    out = format_->block(slices_, file);
+  } catch (const std::exception&) {
+    const size_t good = count_good();
+    put_back_after(std::max<size_t>(good, 1));
+    if (good == 0) throw;  // the error is the first record's, and so names its file
+    out = format_->block(slices_, file);
+  }
+  int64_t count = 0;
+  for (const RecordSlice& slice : slices_) count += std::ssize(slice.records);
+  slices_.clear();
   return count;
 }
 

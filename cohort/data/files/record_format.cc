@@ -57,10 +57,15 @@ Structure RecordFormat::block(std::span<const RecordSlice> slices, const std::st
     std::vector<std::string_view> records;
     std::vector<std::shared_ptr<const RecordChunk>> chunks;
   };
+  std::vector<std::shared_ptr<const RecordChunk>> chunks;
   size_t kept = 0, used = 0;
   int64_t count = 0;
   for (const RecordSlice& slice : slices) {
-    kept += slice.run.memory->capacity;
+    // Files that take turns give many slices of few chunks.
+    if (std::find(chunks.begin(), chunks.end(), slice.run.memory) == chunks.end()) {
+      chunks.push_back(slice.run.memory);
+      kept += slice.run.memory->capacity;
+    }
     used += total_bytes(slice.records);
     count += static_cast<int64_t>(slice.records.size());
   }
@@ -74,8 +79,8 @@ Structure RecordFormat::block(std::span<const RecordSlice> slices, const std::st
     const auto memory = std::make_shared<Memory>();
     for (const RecordSlice& slice : slices) {
       memory->records.insert(memory->records.end(), slice.records.begin(), slice.records.end());
-      memory->chunks.push_back(slice.run.memory);
     }
+    memory->chunks = std::move(chunks);
     block = StringTensor::over(memory, memory->records.data(), {count});
   }
   return copy ? concat({block}) : block;

@@ -10,6 +10,10 @@ int64_t DataIterator::next_block(int64_t, Structure&) {
   throw InternalError("next_block was called on an iterator that has no blocks");
 }
 
+int64_t DataIterator::next_run(int64_t, Structure&) {
+  throw InternalError("next_run was called on an iterator that has no runs");
+}
+
 int64_t DataIterator::pick_block(std::span<const int64_t> gaps, Structure& out) {
   if (skip(gaps[0]) < gaps[0]) return 0;
   const auto run_end =

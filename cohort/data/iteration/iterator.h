@@ -68,6 +68,13 @@ class DataIterator {
   // blocks of any input.
   virtual int64_t next_block(int64_t n, Structure& out);
 
+  // Whether there is next_run, which costs as little as next_block; has_blocks() is true then, too.
+  // The elements are records: all their leaves are scalars.
+  virtual bool has_runs() const { return false; }
+  // A block for those to whom each element counts: it ends before an element that fails, and only
+  // one whose first element fails is an error, which is that element's alone.
+  virtual int64_t next_run(int64_t n, Structure& out);
+
   // The next block of elements that need not be adjacent: for each of `gaps` (at least one), skips
   // that many elements and takes the next. After an error only rewind and restore may be called.
   virtual int64_t pick_block(std::span<const int64_t> gaps, Structure& out);

@@ -27,15 +27,13 @@ class IgnoreErrorsIterator final : public DataIterator {
       : input_(std::move(input)), log_warning_(log_warning) {}
 
   bool next(Structure& out) override {
-    while (true) {
-      try {
-        return input_->next(out);
-      } catch (const std::exception& error) {
-        if (!is_of_element(error)) throw;
-        if (log_warning_)
-          internal::log_warning("ignore_errors: left out an element: ", error.what());
-      }
-    }
+    return ignoring([&] { return input_->next(out) ? 1 : 0; }) == 1;
+  }
+  bool has_blocks() const override { return has_runs(); }
+  int64_t next_block(int64_t n, Structure& out) override { return next_run(n, out); }
+  bool has_runs() const override { return input_->has_runs(); }
+  int64_t next_run(int64_t n, Structure& out) override {
+    return ignoring([&] { return input_->next_run(n, out); });
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override { input_->rewind(epoch); }
@@ -43,6 +41,18 @@ class IgnoreErrorsIterator final : public DataIterator {
   void restore(const IteratorState& state) override { input_->restore(state); }
 
  private:
+  template <class Read>
+  int64_t ignoring(const Read& read) {
+    while (true) {
+      try {
+        return read();
+      } catch (const std::exception& error) {
+        if (!is_of_element(error)) throw;
+        if (log_warning_) log_warning("ignore_errors: left out an element: ", error.what());
+      }
+    }
+  }
+
   std::unique_ptr<DataIterator> input_;
   bool log_warning_;
 };

@@ -57,6 +57,7 @@ class ShuffleBuffer {
 
   bool full() const { return size() == capacity_; }
   bool empty() const { return slots_.empty(); }
+  int64_t room() const { return capacity_ - size(); }
   int64_t size() const { return static_cast<int64_t>(slots_.size()); }
   const std::vector<int64_t>& slots() const { return slots_; }
   // The first position that was neither pushed nor passed over.

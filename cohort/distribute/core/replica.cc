@@ -24,6 +24,12 @@ int Replica::num_replicas_in_sync() const { return view_->num_replicas(); }
 
 collective::SyncGroup& Replica::group() const { return core_.group(); }
 
+int64_t Replica::step() const { return output_ == nullptr ? 0 : output_->step(); }
+
+void Replica::next_step() const {
+  if (output_ != nullptr) output_->next_step();
+}
+
 std::vector<std::string> Replica::devices() const {
   return {core_.worker_devices()[static_cast<size_t>(local_id_)]};
 }

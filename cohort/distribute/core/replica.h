@@ -50,6 +50,11 @@ class COHORT_API Replica {
   collective::SyncGroup& group() const;
   const collective::GroupView& view() const { return *view_; }
   StepOutput* output() const { return output_; }
+  // The number of the step, from 1, among those that this task has run under the strategy; 0: steps
+  // are not counted.
+  int64_t step() const;
+  // Begins another step within the same run. For a single replica.
+  void next_step() const;
 
  protected:
   // view: who takes part in the step. merge_generator: the generator from which merged functions

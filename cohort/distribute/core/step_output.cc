@@ -24,6 +24,7 @@ void StepOutput::add(int local_replica, std::ostream& out, std::string line) {
 void StepOutput::begin() {
   const std::lock_guard lock(mutex_);
   in_step_ = true;
+  ++step_;
 }
 
 void StepOutput::flush() noexcept {

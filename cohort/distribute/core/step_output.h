@@ -1,6 +1,7 @@
 // Lines that replicas print in a step, in replica order.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <mutex>
 #include <string>
@@ -20,6 +21,10 @@ class StepOutput {
 
   // A step begins; no replica is inside an earlier one.
   void begin();
+  // The next step of several that run as one.
+  void next_step() { ++step_; }
+  // The number of steps that have begun. Thread safety: while a step runs.
+  int64_t step() const { return step_; }
   // Writes what is kept, and ends the step. Never throws.
   void end() noexcept;
   // Writes `line`, with its end, now or later: `out` must live until the step has ended.
@@ -32,6 +37,7 @@ class StepOutput {
 
   std::mutex mutex_;
   bool in_step_ = false;
+  int64_t step_ = 0;
   std::vector<std::vector<std::pair<std::ostream*, std::string>>> lines_;
 };
 

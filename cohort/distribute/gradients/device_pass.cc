@@ -1,7 +1,6 @@
 #include "cohort/distribute/gradients/device_pass.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
@@ -17,15 +16,18 @@ namespace {
 
 const LocalVariable& local(const distribute::Variable& variable) { return variable.impl().local(); }
 
-// Updates the rows of `sum` alone: copies of them are updated and written back.
-void update_rows_of(const UpdateTarget& target, size_t component, const Tensor& sum,
-                    const optim::UpdateRule& rule, const optim::StepScalars& scalars) {
-  const Tensor rows = sum._indices().select(0, 0);
+// Updates these rows alone: copies of them are updated and written back, the first one perhaps more
+// than once, with the same bits.
+void update_rows_of(const UpdateTarget& target, size_t component, const RowSums& given,
+                    const optim::UpdateRule& rule, const optim::StepScalars& scalars,
+                    const Tensor& numbers) {
+  const Tensor& rows = given.rows;
   const Tensor& param = local(target.variable).component(component);
   optim::TensorSlice slice{.params = {param.index_select(0, rows)},
                            .slots = {},
-                           .gradients = {sum._values()},
-                           .dtype = param.scalar_type()};
+                           .gradients = {given.sums},
+                           .dtype = param.scalar_type(),
+                           .numbers = numbers};
   for (const auto& slot : target.slots) {
     slice.slots.push_back({local(slot).component(component).index_select(0, rows)});
   }
@@ -48,13 +50,10 @@ void DevicePass::update(size_t replica, const UpdateStep& step,
     const auto& own = variable.distinct_components();
     if (on_host(variable) || std::find(own.begin(), own.end(), replica) == own.end()) continue;
     const Tensor& param = variable.component(replica);
-    if (const Tensor rows = sparse_sum(i, param.device(), rule); rows.defined()) {
-      if (StepRecording* const recording = StepRecording::current()) {
-        recording->refuse(str("the rows of variable '", variable.name(),
-                              "' that have a gradient are updated alone, and the host waits for "
-                              "their number"));
-      }
-      update_rows_of(targets_[i], replica, rows, rule, scalars);
+    if (const auto rows = sparse_sum(i, param.device(), rule)) {
+      if (rows->rows.numel() == 0) continue;
+      update_rows_of(targets_[i], replica, *rows, rule, scalars,
+                     recorded_numbers(step, param.scalar_type()));
       continue;
     }
     const Tensor gradient = dense_sum(i, param.device());
@@ -67,31 +66,31 @@ void DevicePass::update(size_t replica, const UpdateStep& step,
     }
   }
   for (optim::TensorSlice& slice : slices) {
-    use_recorded_numbers(step, slice);
+    slice.numbers = recorded_numbers(step, slice.dtype);
     rule.update_tensors(scalars, slice);
   }
 }
 
-void DevicePass::use_recorded_numbers(const UpdateStep& step, optim::TensorSlice& slice) {
+Tensor DevicePass::recorded_numbers(const UpdateStep& step, DType dtype) {
   StepRecording* const recording = StepRecording::current();
-  if (recording == nullptr) return;
+  if (recording == nullptr) return {};
   if (!step.rule.takes_device_numbers() || step.scalars_of_replay == nullptr) {
-    return recording->refuse(str("the optimizer's rule ", step.rule.name(),
-                                 " takes the numbers of a step from the host"));
+    recording->refuse(str("the optimizer's rule ", step.rule.name(),
+                          " takes the numbers of a step from the host"));
+    return {};
   }
-  slice.numbers = recording->host_values(
-      {static_cast<int64_t>(optim::kStepNumbers)}, slice.dtype,
-      [scalars_of = step.scalars_of_replay, dtype = slice.dtype](const Tensor& host) {
-        const optim::StepScalars scalars = scalars_of();
-        for (size_t i = 0; i < optim::kStepNumbers; ++i) {
-          const double number = optim::number_of_step(scalars, dtype, i);
-          if (dtype == float32) {
-            host.data_ptr<float>()[i] = static_cast<float>(number);
-          } else {
-            host.data_ptr<double>()[i] = number;
-          }
-        }
-      });
+  return recording->host_values({static_cast<int64_t>(optim::kStepNumbers)}, dtype,
+                                [scalars_of = step.scalars_of_replay, dtype](const Tensor& host) {
+                                  const optim::StepScalars scalars = scalars_of();
+                                  for (size_t i = 0; i < optim::kStepNumbers; ++i) {
+                                    const double number = optim::number_of_step(scalars, dtype, i);
+                                    if (dtype == float32) {
+                                      host.data_ptr<float>()[i] = static_cast<float>(number);
+                                    } else {
+                                      host.data_ptr<double>()[i] = number;
+                                    }
+                                  }
+                                });
 }
 
 Tensor DevicePass::sum(size_t i) const {
@@ -105,6 +104,8 @@ Tensor DevicePass::dense_sum(size_t i, c10::Device device) const {
     const Tensor& sum = from_.sums[i];
     if (!sum.defined()) return sum;
     const Tensor here = moved_gradient(sum, device).view(targets_[i].variable.shape());
+    if (from_.scale_on_device.defined())
+      return here * moved_gradient(from_.scale_on_device, device);
     return from_.scale == 1 ? here : here * from_.scale;
   }
   DeviceSum sum(device);
@@ -115,7 +116,8 @@ Tensor DevicePass::dense_sum(size_t i, c10::Device device) const {
   return sum.sum();
 }
 
-Tensor DevicePass::sparse_sum(size_t i, c10::Device device, const optim::UpdateRule& rule) const {
+std::optional<RowSums> DevicePass::sparse_sum(size_t i, c10::Device device,
+                                              const optim::UpdateRule& rule) const {
   if (!from_.sums.empty() || !rule.zero_gradient_is_no_op()) return {};
   std::vector<Tensor> rows, values;
   for (size_t r = 0; r < from_.replicas.size(); ++r) {
@@ -123,13 +125,13 @@ Tensor DevicePass::sparse_sum(size_t i, c10::Device device, const optim::UpdateR
     if (!gradient.defined()) continue;
     if (gradient.layout() == at::kStrided || gradient.sparse_dim() != 1) return {};
     const Tensor here = moved_gradient(gradient, device);
-    rows.push_back(here._indices());
+    rows.push_back(here._indices().select(0, 0));
     values.push_back(here._values());
   }
   if (rows.empty()) return {};
-  return at::_sparse_coo_tensor_unsafe(at::cat(rows, 1), at::cat(values, 0),
-                                       targets_[i].variable.shape())
-      .coalesce();
+  const Tensor all = at::cat(rows);
+  if (all.numel() == 0) return RowSums{all, values[0]};
+  return add_up_rows(all, at::cat(values));
 }
 
 optim::TensorSlice& DevicePass::slice_of(std::vector<optim::TensorSlice>& slices, DType dtype,

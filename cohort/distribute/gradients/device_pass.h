@@ -2,9 +2,11 @@
 // the host waits for nothing.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "cohort/distribute/gradients/row_sums.h"
 #include "cohort/distribute/gradients/slice_pass.h"
 
 namespace cohort::internal {
@@ -25,11 +27,12 @@ class DevicePass {
 
  private:
   Tensor dense_sum(size_t i, c10::Device device) const;
-  // The sum as a coalesced sparse tensor, where all gradients are sparse and the rule leaves the
-  // other rows alone; else undefined.
-  Tensor sparse_sum(size_t i, c10::Device device, const optim::UpdateRule& rule) const;
-  // Lets the slice take its numbers from the device if the calling thread's step is recorded.
-  static void use_recorded_numbers(const UpdateStep& step, optim::TensorSlice& slice);
+  // The sums of the rows that have gradients, where all gradients are sparse and the rule leaves
+  // the other rows alone.
+  std::optional<RowSums> sparse_sum(size_t i, c10::Device device,
+                                    const optim::UpdateRule& rule) const;
+  // The numbers of the rule on the device if the calling thread's step is recorded; else undefined.
+  static Tensor recorded_numbers(const UpdateStep& step, DType dtype);
   // The slice of a dtype, empty where there was none.
   static optim::TensorSlice& slice_of(std::vector<optim::TensorSlice>& slices, DType dtype,
                                       size_t num_slots);

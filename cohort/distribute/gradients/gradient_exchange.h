@@ -54,7 +54,8 @@ struct UpdateStep {
   // What rule.prepare gives in each replay of a step that is recorded; empty: it is not.
   std::function<optim::StepScalars()> scalars_of_replay = nullptr;
 
-  bool needs_norms() const { return clipnorm > 0 || global_clipnorm > 0 || skip_not_finite; }
+  bool clips() const { return clipnorm > 0 || global_clipnorm > 0; }
+  bool needs_norms() const { return clips() || skip_not_finite; }
   bool transforms_sums() const { return needs_norms() || factor != 1; }
 };
 
@@ -65,7 +66,7 @@ double global_clip_factor(double norm, double most);
 
 struct UpdateResult {
   bool updated = true;  // false: a sum was not finite
-  // Before clipping; 0 where the step does not ask for it.
+  // Before clipping; 0 where the step does not ask for it, or the host does not wait for it.
   double global_norm = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "cohort/core/cpu/intra_op_parallel.h"
 #include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/gradients/device_clip.h"
 #include "cohort/distribute/gradients/device_pass.h"
 #include "cohort/distribute/variables/local_variable.h"
 
@@ -247,10 +248,13 @@ UpdateResult MirroredExchange::update_from_sums(Replica& replica, Contribution& 
       replica.local_replica_id(), kCall, &mine, [](Contributions) {},
       [&](Contributions all) {
         if (!result.updated) return;
-        update_slices(
-            replica,
-            {.replicas = all, .sums = sums_.dense, .scale = sums_.scale, .rows = sums_.rows}, step,
-            scalars, elements_of(mine, step.rule));
+        update_slices(replica,
+                      {.replicas = all,
+                       .sums = sums_.dense,
+                       .scale = sums_.scale,
+                       .scale_on_device = sums_.scale_on_device,
+                       .rows = sums_.rows},
+                      step, scalars, elements_of(mine, step.rule));
       });
   return result;
 }
@@ -390,10 +394,25 @@ void MirroredExchange::clip_sums(const UpdateStep& step) {
   if (step.global_clipnorm > 0) sums_.scale *= global_clip_factor(norm, step.global_clipnorm);
 }
 
+bool MirroredExchange::sums_are_on_devices() const {
+  for (size_t i = 0; i < targets().size(); ++i) {
+    const Tensor& sum = sums_.dense[i];
+    if (!sums_.rows[i].empty() || (sum.defined() && sum.is_cpu())) return false;
+  }
+  return true;
+}
+
 void MirroredExchange::transform_sums(const UpdateStep& step) {
   sums_.scale = step.factor;
+  sums_.scale_on_device = Tensor();
   sums_.result = {};
-  if (step.needs_norms()) clip_sums(step);
+  // Whether they are finite decides what the host does next.
+  if (step.clips() && !step.skip_not_finite && sums_are_on_devices()) {
+    const at::NoGradGuard no_grad;
+    sums_.scale_on_device = clip_on_devices(sums_.dense, step);
+  } else if (step.needs_norms()) {
+    clip_sums(step);
+  }
   if (sums_.scale == 1) return;
   for (size_t i = 0; i < targets().size(); ++i) {  // few numbers; the pass multiplies dense ones
     if (!sums_.rows[i].empty()) scale_sum(i, sums_.scale);

@@ -46,6 +46,7 @@ class MirroredExchange final : public GradientExchange {
     std::vector<Tensor> memory;                     // one a target; of sums within this task
     std::vector<double> squares;                    // one a target, added up; where asked for
     double scale = 1;
+    Tensor scale_on_device;  // in its place, where it is defined
     UpdateResult result;
   };
 
@@ -64,6 +65,7 @@ class MirroredExchange final : public GradientExchange {
   void add_up_on_devices(Contributions all);
   void transform_sums(const UpdateStep& step);
   void clip_sums(const UpdateStep& step);
+  bool sums_are_on_devices() const;
   template <class Visit>
   void visit_sum(size_t i, const Visit& visit);
   void scale_sum(size_t i, double factor);

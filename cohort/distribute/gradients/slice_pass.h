@@ -17,6 +17,8 @@ struct GradientSources {
   // a gradient, and the factor by which they are multiplied.
   std::span<const Tensor> sums = {};
   double scale = 1;
+  // If defined, used in the place of `scale`, which is then unknown to the host: float64 [].
+  Tensor scale_on_device = {};
   // If not empty: the sums that consist of rows, in parts that are added up in their order. They
   // are not multiplied. Other sums have an empty list. Only for targets on the host.
   std::span<const std::span<const SparseRows>> rows = {};

@@ -240,7 +240,11 @@ void RecordedSteps::call(RunFrame& frame, ReplicaContext& context, c10::Device d
     frame.visit_arguments(write, 0);
     return replay(one, frame);
   }
-  if (!std::exchange(one.ran, true)) return frame.call(context, 0);
+  if (!one.ran) {
+    frame.call(context, 0);
+    one.ran = true;  // not where it throws: the next one makes what is missing
+    return;
+  }
   if (one.graph == nullptr) one.graph = make_device_graph(device);
   if (one.graph == nullptr) {
     refuse(str("this build of Cohort has no graphs for ", device.str()));

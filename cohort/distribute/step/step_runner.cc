@@ -1,11 +1,17 @@
 #include "cohort/distribute/step/step_runner.h"
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cohort/core/caught_error.h"
+#include "cohort/core/profiler/phase.h"
+#include "cohort/core/recording/step_recording.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/core/context_stack.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/distribute_dataset.h"
 #include "cohort/distribute/reduce/reduce_replicas.h"
@@ -93,7 +99,56 @@ Structure run_step(StrategyCore& core, const std::shared_ptr<const StepFunction>
   return reduced(core, *step, results);
 }
 
+std::vector<std::future<Structure>> StepRunner::schedule_several(
+    const std::shared_ptr<const StepFunction>& step, const std::shared_ptr<StepInput>& input,
+    int64_t) {
+  std::vector<std::future<Structure>> results;
+  results.push_back(schedule(step, input));
+  return results;
+}
+
 namespace {
+
+// A graph of so many steps is made in a moment, and has one launch for all of them.
+constexpr int64_t kMostStepsOfGraph = 16;
+
+// Whether several steps may run as one.
+bool may_be_recorded(const StrategyCore& core, const StepFunction& step) {
+  return core.num_replicas_in_sync() == 1 && step.graphs && step.graphs->why_not().empty();
+}
+
+// Says that another of several steps that run as one begins: what a step tells the host of itself.
+void begin_next_step() {
+  const auto begin = [] {
+    current_replica()->next_step();
+    count_step();
+  };
+  StepRecording* const recording = StepRecording::current();
+  recording == nullptr ? begin() : recording->each_time(begin);
+}
+
+// Runs a step for each of the batches, as one step. Returns their results.
+std::vector<Structure> run_steps(StrategyCore& core,
+                                 const std::shared_ptr<const StepFunction>& step,
+                                 std::vector<Structure> batches) {
+  const auto run_all = [step](ReplicaContext& context, const Structure& pieces) {
+    std::vector<Structure> results;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (i > 0) begin_next_step();
+      results.push_back(step->call(context, pieces[i]));
+    }
+    return Structure::make_tuple(std::move(results));
+  };
+  const auto all = run_on_replicas(core, distribute::RunOptions{.capture = step->graphs}, run_all,
+                                   PerReplica<Structure>(PerReplica<Structure>::Values{
+                                       Structure::make_tuple(std::move(batches))}));
+  std::vector<Structure> results;
+  for (size_t i = 0; i < all.value(0).size(); ++i) {
+    results.push_back(reduced(
+        core, *step, PerReplica<Structure>(PerReplica<Structure>::Values{all.value(0)[i]})));
+  }
+  return results;
+}
 
 class LocalInput final : public StepInput {
  public:
@@ -171,20 +226,38 @@ class SynchronousRunner final : public StepRunner {
   std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,
                                   const std::shared_ptr<StepInput>& input) override {
     join();
-    auto* local = dynamic_cast<LocalInput*>(input.get());
-    if (local == nullptr || !local->belongs_to(*core_)) {
-      throw InvalidArgumentError(str("step ", quoted(step->name),
-                                     " was scheduled on another strategy's input; make it with "
-                                     "make_input() of this runner"));
+    LocalInput& local = own_input(*step, input);
+    return result_of([&] { return run_step(*core_, step, local.take()); });
+  }
+
+  std::vector<std::future<Structure>> schedule_several(
+      const std::shared_ptr<const StepFunction>& step, const std::shared_ptr<StepInput>& input,
+      int64_t most) override {
+    const int64_t wanted = std::min(most, kMostStepsOfGraph);
+    if (wanted == 1 || !may_be_recorded(*core_, *step)) {
+      return StepRunner::schedule_several(step, input, most);
     }
-    std::promise<Structure> promise;
+    join();
+    LocalInput& local = own_input(*step, input);
+    std::vector<PerReplica<Structure>> batches;
+    std::vector<std::future<Structure>> results;
+    std::exception_ptr unread;  // comes after the steps of the batches before it
     try {
-      promise.set_value(run_step(*core_, step, local->take()));
+      while (std::ssize(batches) < wanted && (batches.empty() || local.has_next())) {
+        batches.push_back(local.take());
+      }
     } catch (...) {
-      first_error_ = caught_error();
-      promise.set_exception(first_error_);
+      unread = caught_error();
     }
-    return promise.get_future();
+    if (batches.size() > 1) {
+      run_as_one(step, batches, results);
+    } else if (batches.size() == 1) {
+      results.push_back(result_of([&] { return run_step(*core_, step, batches[0]); }));
+    }
+    if (unread != nullptr && first_error_ == nullptr) {
+      results.push_back(result_of([&]() -> Structure { std::rethrow_exception(unread); }));
+    }
+    return results;
   }
 
   void join() override {
@@ -208,6 +281,41 @@ class SynchronousRunner final : public StepRunner {
   }
 
  private:
+  // Errors: InvalidArgument (another strategy's).
+  LocalInput& own_input(const StepFunction& step, const std::shared_ptr<StepInput>& input) const {
+    auto* const local = dynamic_cast<LocalInput*>(input.get());
+    if (local != nullptr && local->belongs_to(*core_)) return *local;
+    throw InvalidArgumentError(str("step ", quoted(step.name),
+                                   " was scheduled on another strategy's input; make it with "
+                                   "make_input() of this runner"));
+  }
+
+  std::future<Structure> result_of(FunctionRef<Structure()> run) {
+    std::promise<Structure> promise;
+    try {
+      promise.set_value(run());
+    } catch (...) {
+      first_error_ = caught_error();
+      promise.set_exception(first_error_);
+    }
+    return promise.get_future();
+  }
+
+  void run_as_one(const std::shared_ptr<const StepFunction>& step,
+                  const std::vector<PerReplica<Structure>>& batches,
+                  std::vector<std::future<Structure>>& results) {
+    std::vector<Structure> pieces;
+    for (const PerReplica<Structure>& batch : batches) pieces.push_back(batch.value(0));
+    std::vector<Structure> all;
+    results.push_back(result_of([&] {
+      all = run_steps(*core_, step, std::move(pieces));
+      return all[0];
+    }));
+    for (size_t i = 1; i < all.size(); ++i) {
+      results.push_back(result_of([&] { return all[i]; }));
+    }
+  }
+
   const std::shared_ptr<StrategyCore> core_;
   std::exception_ptr first_error_;  // that nobody was told of by schedule() or join()
 };

@@ -149,6 +149,14 @@ class StepRunner {
   virtual std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,
                                           const std::shared_ptr<StepInput>& input) = 0;
 
+  // Schedules steps for the next batches of the input, `most` at most and at least one. Steps that
+  // are recorded as graphs run as one where there are several, so that all are one launch.
+  // Returns a future for each step that was scheduled, or for the one that has failed.
+  // Errors: those of schedule.
+  virtual std::vector<std::future<Structure>> schedule_several(
+      const std::shared_ptr<const StepFunction>& step, const std::shared_ptr<StepInput>& input,
+      int64_t most);
+
   // Returns when all scheduled steps are over: the only call that waits for them. Synchronous
   // strategies have nothing to wait for. If workers run steps by themselves, it waits for all of
   // them, and the first error cancels those that have not begun.

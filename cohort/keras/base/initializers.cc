@@ -386,12 +386,17 @@ Initializer Orthogonal(const OrthogonalOptions& options) {
     }
     const int64_t columns = shape.back();
     const int64_t rows = c10::multiply_integers(at::IntArrayRef(shape).slice(0, shape.size() - 1));
+    // No library factorizes matrices of 16 bits.
+    const DType wide = dtype == at::kHalf || dtype == at::kBFloat16 ? float32 : dtype;
     const Tensor tall =
-        generator.normal({std::max(rows, columns), std::min(rows, columns)}, {.dtype = dtype});
+        generator.normal({std::max(rows, columns), std::min(rows, columns)}, {.dtype = wide});
     const auto [q, r] = at::linalg_qr(tall);
     // The signs make the distribution uniform over the orthogonal matrices.
     const Tensor orthogonal = q * r.diagonal().sign();
-    return ((rows < columns ? orthogonal.t() : orthogonal) * gain).reshape(shape).contiguous();
+    return ((rows < columns ? orthogonal.t() : orthogonal) * gain)
+        .to(dtype)
+        .reshape(shape)
+        .contiguous();
   };
   return described(drawn_by(draw, options.seed), "Orthogonal",
                    {{"gain", options.gain}, {"seed", seed_json(options.seed)}});

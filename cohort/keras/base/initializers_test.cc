@@ -156,6 +156,14 @@ TEST(Initializer, DescribesTheValuesThatItWouldMake) {
       RandomUniform({.minval = 0, .maxval = 9}).for_variable(shape, int64).describe().has_value());
 }
 
+TEST(Initializer, OrthogonalOf16BitsIsRoundedFromFloat32) {
+  const auto made = [](DType dtype) { return Orthogonal({.seed = 5})({4, 6}, dtype); };
+  for (const DType dtype : {at::kHalf, at::kBFloat16}) {
+    EXPECT_EQ(made(dtype).scalar_type(), dtype);
+    EXPECT_TRUE(made(dtype).equal(made(float32).to(dtype)));
+  }
+}
+
 TEST(Initializer, PartsOfAVariableAreOfOneWhole) {
   const auto whole =
       HeNormal({.seed = 4}).for_variable({5, 2}, float32)(distribute::ShardInfo::whole({5, 2}));

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "cohort/core/structure/ragged_tensor.h"
 #include "cohort/distribute/variables/variable_impl.h"
 #include "cohort/keras/base/masks.h"
+#include "cohort/keras/base/range_watch.h"
 #include "cohort/keras/layers/base/fusion.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
@@ -54,6 +56,8 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
     embeddings_ = add_weight("embeddings", {input_dim_, output_dim_},
                              {.initializer = options_.embeddings_initializer,
                               .regularizer = options_.embeddings_regularizer});
+    watch_ = std::make_unique<internal::RangeWatch>(
+        str("layer '", name(), "': the id"), "; that step took the nearest rows for such ids");
   }
 
   // The rows of a RaggedTensor keep their lengths.
@@ -73,7 +77,7 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
   std::optional<internal::Product> mean_of_rows(const Tensor& input) override {
     constexpr int64_t kMostRowsPerLength = 4;
     const bool is_wide = compute_dtype() == float32 || compute_dtype() == float64;
-    if (options_.mask_zero || !is_wide) return std::nullopt;
+    if (options_.mask_zero || !is_wide || !input.is_cpu()) return std::nullopt;
     const Tensor ids = checked_ids(input).to(at::kCPU, int64).contiguous();
     const int64_t batch = ids.size(0), length = ids.size(1);
     if (ids.numel() == 0) return std::nullopt;
@@ -101,6 +105,7 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
 
  private:
   Tensor checked_ids(const Tensor& input) const {
+    if (!input.is_cpu()) return watched_ids(input);
     Tensor ids = input;
     if (input.is_floating_point()) {
       check_range(input);  // here: what no integer holds would become any id
@@ -110,6 +115,17 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
       check_range(ids);
     }
     return ids;
+  }
+
+  // The host does not wait for ids of a device.
+  Tensor watched_ids(const Tensor& input) const {
+    constexpr double kFar = 1e15;  // what no integer holds, and not-a-number, is out of range
+    Tensor ids = input;
+    if (input.is_floating_point()) {
+      ids = input.to(float64).nan_to_num(-kFar, kFar, -kFar).clamp(-kFar, kFar);
+    }
+    if (ids.scalar_type() != int32) ids = ids.to(int64);
+    return watch_->look(ids, input_dim_);
   }
 
   void check_range(const Tensor& ids) const {
@@ -134,6 +150,7 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
   int64_t output_dim_;
   EmbeddingOptions options_;
   Variable embeddings_;
+  std::unique_ptr<internal::RangeWatch> watch_;  // of ids on devices; made by build
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ struct EmbeddingOptions {
 // Shapes: ids [..] -> [.., output_dim]. Ids are int32 or int64; others are rounded towards zero.
 // RaggedTensor of ids -> RaggedTensor of vectors, with the same rows.
 // Weight: "embeddings" [input_dim, output_dim]; its gradient is sparse.
-// Errors (call): InvalidArgument (an id outside [0, input_dim): names it and its position).
+// Errors (call): InvalidArgument (an id outside [0, input_dim): names it and its position; on a
+// GPU a later step throws it, and names the id and its step).
 class COHORT_API Embedding : public LayerHandle {
  public:
   // Errors: InvalidArgument (a dimension below 1).

@@ -5,15 +5,14 @@
 #include <ATen/ops/var_mean.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/strategies/context.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/preprocessing/adapt.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::layers {
@@ -86,10 +85,7 @@ class NormalizationImpl final : public Layer {
       throw FailedPreconditionError(
           str("layer '", name(), "' was made with mean and variance and cannot adapt"));
     }
-    if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
-      throw FailedPreconditionError(
-          str("layer '", name(), "': adapt was called in a step; call it before training"));
-    }
+    internal::check_adapts_outside_of_steps(str("layer '", name(), "'"));
   }
 
   // The default axis would take each place in a batch of data [batch] for a feature.
@@ -269,32 +265,19 @@ void Normalization::adapt(const data::Dataset& dataset, const AdaptOptions& opti
   const NoGradient no_gradient;
   NormalizationImpl& layer = impl_of(*this);
   layer.check_can_adapt();
-  if (!options.steps && dataset.cardinality() == data::kInfiniteCardinality) {
-    throw InvalidArgumentError(
-        str("layer '", name(), "': adapt to a dataset without an end needs .steps"));
-  }
-  if (options.steps && *options.steps < 0) {
-    throw InvalidArgumentError(
-        str("layer '", name(), "': adapt cannot take ", *options.steps, " steps"));
-  }
   Moments moments;
-  int64_t left = options.steps.value_or(std::numeric_limits<int64_t>::max());
-  auto iterator = dataset.iterator();
-  while (left-- > 0) {
-    const std::optional<Structure> element = iterator.next();
-    if (!element) break;
-    if (!element->is_leaf() || !element->leaf().is_tensor()) {
-      throw InvalidArgumentError(str("layer '", name(),
-                                     "': adapt takes elements of one tensor, "
-                                     "but got ",
-                                     internal::describe_leaves(*element)));
+  const std::string where = str("layer '", name(), "'");
+  internal::read_to_adapt(dataset, options, where, [&](const Leaf& leaf) {
+    if (!leaf.is_tensor()) {
+      throw InvalidArgumentError(str(where, ": adapt takes elements of one tensor, but got ",
+                                     internal::describe_leaves(Structure(leaf))));
     }
-    const Tensor& tensor = element->tensor();
+    const Tensor& tensor = leaf.tensor();
     if (tensor.dim() == 1 && layer.has_axes() && !layer.built() && !is_of_known_size(dataset)) {
       layer.refuse_batch_of_numbers();
     }
     layer.add_to(moments, tensor);
-  }
+  });
   layer.finish(moments);
 }
 

@@ -13,7 +13,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/keras/layers/base/layer_handle.h"
-#include "cohort/keras/layers/lookup/adapt_options.h"
+#include "cohort/keras/layers/preprocessing/adapt_options.h"
 
 namespace cohort {
 namespace data {

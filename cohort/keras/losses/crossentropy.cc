@@ -2,6 +2,7 @@
 
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/logical_and.h>
 #include <ATen/ops/nll_loss.h>
 
 #include <atomic>
@@ -15,8 +16,8 @@
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/logits.h"
 #include "cohort/keras/base/policy.h"
+#include "cohort/keras/base/range_watch.h"
 #include "cohort/keras/base/weighting.h"
-#include "cohort/keras/losses/label_watch.h"
 #include "cohort/ops/class_rows.h"
 #include "cohort/ops/kinks.h"
 
@@ -108,8 +109,11 @@ Predictions best_known(const Tensor& predictions, const Tensor& logits, bool fro
   return {logits, true};
 }
 
-// What a sparse loss has warned of.
+// What a sparse loss has seen of its labels and predictions.
 struct SparseWarnings {
+  RangeWatch labels{"label",
+                    ", the classes of the predictions; the losses of that step were NaN for such "
+                    "labels"};
   std::atomic<bool> fractions = false;
   std::atomic<int> looks_left = kLooks;  // for fractions, on devices
   ScoreWatch scores;
@@ -137,7 +141,8 @@ Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from
   if (labels.is_cpu()) {
     check_labels(labels, classes);
   } else {
-    numbers = watched_labels(labels, classes, valid);
+    valid = at::logical_and(labels.ge(0), labels.lt(classes));
+    numbers = warnings.labels.look(labels, classes);
   }
   constexpr double kEpsilon = keras::backend::kEpsilon;
   const Tensor logits = are_logits ? predictions : predictions.clamp(kEpsilon, 1 - kEpsilon).log();

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
+#include "cohort/core/recording/host_constant.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/config_json.h"
 #include "cohort/keras/base/weighting.h"
@@ -131,20 +132,22 @@ std::shared_ptr<MetricState> make_auc_state(const AUCOptions& options) {
 }
 
 // Times the weights of the labels, where these are not averaged apart.
-void weigh_labels(ConfusionData& data, const AUCOptions& options) {
+void weigh_labels(ConfusionData& data, const AUCOptions& options,
+                  const HostConstant& label_weights) {
   if (options.label_weights.empty() || options.num_labels > 0) return;
   const auto count = static_cast<int64_t>(options.label_weights.size());
   if (data.predictions.dim() == 0 || data.predictions.size(-1) != count) {
     throw InvalidArgumentError(str(options.name, ": there are ", count,
                                    " label_weights for predictions ", describe(data.predictions)));
   }
-  const Tensor weights = at::tensor(options.label_weights, data.predictions.options());
+  const Tensor weights =
+      label_weights.on(data.predictions.device()).to(data.predictions.scalar_type());
   data.weights =
       (data.weights.defined() ? data.weights * weights : weights).expand_as(data.predictions);
 }
 
 void update_auc(MetricState& state, const ConfusionData& batch, const AUCOptions& options,
-                const Thresholds& thresholds) {
+                const Thresholds& thresholds, const HostConstant& label_weights) {
   const Tensor probabilities =
       options.from_logits ? batch.predictions.to(state.dtype()).sigmoid() : batch.predictions;
   ConfusionData data = match_confusion({batch.labels, probabilities, batch.weights}, {},
@@ -154,7 +157,7 @@ void update_auc(MetricState& state, const ConfusionData& batch, const AUCOptions
     throw InvalidArgumentError(str(options.name, ": predictions are ", describe(batch.predictions),
                                    ", but num_labels is ", options.num_labels));
   }
-  weigh_labels(data, options);
+  weigh_labels(data, options, label_weights);
   data.predictions = data.predictions.clamp(0, 1);
   const ConfusionCounts counts = count_confusion(data, thresholds, options.num_labels);
   state.add({counts.true_positives, counts.true_negatives, counts.false_positives,
@@ -192,14 +195,17 @@ keras::Config auc_config(const AUCOptions& options) {
 namespace keras::metrics {
 
 AUC::AUC(const AUCOptions& options)
-    : PredictionMetric(
-          internal::make_auc_state(options),
-          [options, thresholds = internal::Thresholds(internal::all_thresholds(options),
-                                                      internal::keras_floatx())](
-              internal::MetricState& state, const Tensor& y_true, const Tensor& y_pred,
-              const Tensor& sample_weight) {
-            internal::update_auc(state, {y_true, y_pred, sample_weight}, options, thresholds);
-          }) {
+    : PredictionMetric(internal::make_auc_state(options),
+                       [options,
+                        thresholds = internal::Thresholds(internal::all_thresholds(options),
+                                                          internal::keras_floatx()),
+                        label_weights = internal::HostConstant(
+                            at::tensor(options.label_weights, at::dtype(at::kDouble)))](
+                           internal::MetricState& state, const Tensor& y_true, const Tensor& y_pred,
+                           const Tensor& sample_weight) {
+                         internal::update_auc(state, {y_true, y_pred, sample_weight}, options,
+                                              thresholds, label_weights);
+                       }) {
   describe("AUC", internal::auc_config(options));
 }
 

@@ -1,11 +1,11 @@
 #include "cohort/keras/metrics/confusion_counts.h"
 
 #include <ATen/ops/arange.h>
-#include <ATen/ops/bincount.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -45,23 +45,24 @@ Tensor sums_from(const Tensor& histogram) { return histogram.flip(0).cumsum(0).f
 Thresholds::Thresholds(std::vector<double> values, DType dtype) {
   const Tensor given = at::tensor(values, at::dtype(at::kDouble)).to(dtype);
   if (std::is_sorted(values.begin(), values.end())) {
-    sorted_ = given;
+    sorted_ = HostConstant(given);
     return;
   }
-  Tensor order;
-  std::tie(sorted_, order) = given.sort(0);
-  places_ = order.argsort();
+  const auto [sorted, order] = given.sort(0);
+  sorted_ = HostConstant(sorted);
+  places_ = HostConstant(order.argsort());
 }
 
 Tensor Thresholds::count_below(const Tensor& predictions) const {
   const Tensor comparable =
       at::where(predictions.isnan(),
                 at::full_like(predictions, -std::numeric_limits<double>::infinity()), predictions);
-  return at::searchsorted(sorted_.to(predictions.device()), comparable.contiguous());
+  return at::searchsorted(sorted_.on(predictions.device()), comparable.contiguous());
 }
 
 Tensor Thresholds::in_program_order(const Tensor& rows) const {
-  return places_.defined() ? rows.index_select(0, places_.to(rows.device())) : rows;
+  const Tensor places = places_.on(rows.device());
+  return places.defined() ? rows.index_select(0, places) : rows;
 }
 
 void check_not_too_many(std::string_view metric, std::string_view option, int64_t count) {
@@ -116,7 +117,9 @@ ConfusionCounts count_confusion(const ConfusionData& data, const Thresholds& thr
   const Tensor ones = data.weights.defined() ? data.weights.to(at::kDouble)
                                              : at::full_like(data.predictions, 1, at::kDouble);
   const auto histogram = [&](const Tensor& counted) {
-    return at::bincount(bin.reshape({-1}), (ones * counted).reshape({-1}), bins * width)
+    // bincount would make the host wait for the largest bin.
+    return at::zeros({bins * width}, ones.options())
+        .index_add_(0, bin.reshape({-1}), (ones * counted).reshape({-1}))
         .reshape({bins, width});
   };
   const auto above = [&](const Tensor& all) { return sums_from(all).slice(0, 1); };

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/recording/host_constant.h"
 #include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
@@ -16,15 +17,15 @@ class Thresholds {
   // dtype: that in which predictions are compared with them.
   Thresholds(std::vector<double> values, DType dtype);
 
-  int64_t size() const { return sorted_.numel(); }
+  int64_t size() const { return sorted_.on_host().numel(); }
   // For each prediction how many thresholds it is above; of NaN 0. Shape: predictions'.
   Tensor count_below(const Tensor& predictions) const;
   // Brings rows that belong to ascending thresholds into the program's order.
   Tensor in_program_order(const Tensor& rows) const;
 
  private:
-  Tensor sorted_;
-  Tensor places_;  // of the program's thresholds among the sorted ones; undefined: the same
+  HostConstant sorted_;
+  HostConstant places_;  // of the program's thresholds among the sorted ones; undefined: the same
 };
 // Errors: InvalidArgument (none; one outside [0, 1]; names `metric`).
 void check_thresholds(std::string_view metric, const std::vector<double>& thresholds);

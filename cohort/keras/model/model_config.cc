@@ -47,10 +47,11 @@ class FunctionalWriter {
     hidden_[layer.get()] = hidden_nodes(json);
     Json nodes = Json::array();
     const bool attends = layer.class_name() == "MultiHeadAttention";
+    const std::vector<std::string>& names = named_inputs(layer.class_name());
     for (const SymbolicNode* call : calls_.of(layer.get())) {
       if (!call->inputs) continue;
       const Json& causal = json["config"].value("use_causal_mask", Json(nullptr));
-      nodes.push_back(attends ? attention_node(*call, causal) : node(*call));
+      nodes.push_back(names.empty() ? node(*call) : named_node(*call, names, causal));
     }
     if (attends) json["config"].erase("use_causal_mask");
     json["name"] = layer.name();
@@ -89,16 +90,16 @@ class FunctionalWriter {
     return pack_json(call.inputs->spec(), leaves);
   }
 
-  // Keras's takes query, value, key and attention_mask one by one.
-  Json attention_node(const SymbolicNode& call, const Json& causal) const {
+  // Keras's takes inputs one by one, those after the first by name.
+  Json named_node(const SymbolicNode& call, const std::vector<std::string>& names,
+                  const Json& causal) const {
     const std::vector<SymbolicTensor>& inputs = call.inputs->leaves();
     Json options = options_of(call);
-    constexpr const char* kNames[] = {"query", "value", "key", "attention_mask"};
-    for (size_t i = 1; i < inputs.size(); ++i) options[kNames[i]] = reference(inputs[i]);
+    for (size_t i = 1; i < inputs.size(); ++i) options[names.at(i - 1)] = reference(inputs[i]);
     if (causal == true) options["use_causal_mask"] = true;
-    Json query = reference(inputs[0]);
-    query.push_back(std::move(options));
-    return Json::array({std::move(query)});
+    Json first = reference(inputs[0]);
+    first.push_back(std::move(options));
+    return Json::array({std::move(first)});
   }
 
   const GraphCalls calls_;
@@ -106,6 +107,15 @@ class FunctionalWriter {
 };
 
 }  // namespace
+
+const std::vector<std::string>& named_inputs(const std::string& class_name) {
+  static const std::vector<std::string> attention = {"value", "key", "attention_mask"};
+  static const std::vector<std::string> encoding = {"count_weights"};
+  static const std::vector<std::string> none;
+  return class_name == "MultiHeadAttention" ? attention
+         : class_name == "CategoryEncoding" ? encoding
+                                            : none;
+}
 
 size_t hidden_nodes(const Json& serialized_layer) {
   const auto config = serialized_layer.find("config");

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cohort/keras/base/config_json.h"
@@ -19,6 +20,10 @@ keras::Config sequential_config(const keras::Model& model, const keras::layers::
 keras::Config functional_config(const keras::Model& model, const keras::SymbolicStructure& inputs,
                                 const keras::SymbolicStructure& outputs,
                                 const std::vector<keras::layers::LayerHandle>& layers);
+
+// The names under which Keras's layers of this class take the inputs after the first; none: they
+// take all in one.
+const std::vector<std::string>& named_inputs(const std::string& class_name);
 
 // How many nodes of a nested model Keras does not write: one where it has an Input of its own.
 size_t hidden_nodes(const Json& serialized_layer);

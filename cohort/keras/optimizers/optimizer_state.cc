@@ -259,9 +259,9 @@ bool OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
 void OptimizerState::prepare_recording(UpdateStep& step) {
   StepRecording* const recording = StepRecording::current();
   if (recording == nullptr) return;
-  if (step.transforms_sums()) {
-    recording->refuse(str("optimizer '", name_, "' asks for the norm of the gradients, for which ",
-                          "the host waits (clipnorm, global_clipnorm or not_finite)"));
+  if (step.skip_not_finite) {
+    recording->refuse(str("optimizer '", name_, "' skips updates that are not finite, so that the ",
+                          "host waits for the gradients (not_finite, or a dynamic loss scale)"));
   }
   recording->keep(shared_from_this());
   step.scalars_of_replay = [this] {

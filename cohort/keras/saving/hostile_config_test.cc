@@ -77,6 +77,14 @@ TEST(HostileConfig, EachLayerIsNamed) {
       {"StringLookup", R"("num_oov_indices": 9223372036854775807)", "3"},
       {"TextVectorization", R"("ngrams": 4294967298)", "3"},
       {"TextVectorization", R"("ngrams": 1099511627776)", "3"},
+      {"Hashing", R"("num_bins": 0)", "3"},
+      {"Hashing", R"("num_bins": 3, "salt": [1, 2, 3])", "3"},
+      {"Hashing", R"("num_bins": 3, "mask_value": 1.5)", "3"},
+      {"Hashing", R"("num_bins": 1152921504606846976, "output_mode": "count")", "3"},
+      {"CategoryEncoding", R"("num_tokens": 1152921504606846976)", "3"},
+      {"Discretization", R"("num_bins": 9223372036854775807, "output_mode": "count")", "3"},
+      {"Discretization", R"("bin_boundaries": [2.0, 1.0])", "3"},
+      {"Discretization", R"("num_bins": 3, "epsilon": 0.0)", "3"},
       {"LayerNormalization", R"("axis": 9223372036854775808)", "3"},
   };
   for (const LayerCase& one : cases) {

@@ -59,6 +59,7 @@ std::vector<LayerHandle> layers_of_all_kinds() {
                             {.merge_mode = "sum"}),
       layers::Bidirectional(layers::LSTM(3, {.dropout = 0.5, .name = "inside"}),
                             {.merge_mode = std::nullopt}),
+      layers::CategoryEncoding(4, {.output_mode = "count", .dtype = int64}),
       layers::Concatenate({.axis = 1}),
       layers::Conv1D(4, 3, {.padding = "causal", .kernel_initializer = seeded}),
       layers::Conv2D(4, {3, 2}, {.strides = 2, .bias_regularizer = regularizers::L1L2(0.1, 0.2)}),
@@ -72,6 +73,8 @@ std::vector<LayerHandle> layers_of_all_kinds() {
                         .name = "named"}),
       layers::Activation("mish"),
       layers::Dense(5, {.activation = "hard_sigmoid"}),
+      layers::Discretization({.bin_boundaries = {0.1, 2}, .output_mode = "multi_hot"}),
+      layers::Discretization({.num_bins = 5, .epsilon = 0.25, .dtype = int32}),
       layers::Dot({2, 1}, {.normalize = true}),
       layers::Dropout(0.25, {.seed = 3}),
       layers::ELU(0.5),
@@ -83,6 +86,9 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::GlobalAveragePooling2D(),
       layers::GlobalMaxPooling1D(),
       layers::GlobalMaxPooling2D({.keepdims = true}),
+      layers::HashedCrossing(7, {.output_mode = "one_hot"}),
+      layers::Hashing(3, {.mask_value = "", .salt = 7, .output_mode = "count"}),
+      layers::Hashing(3, {.mask_value = -1, .salt = {-1, 2}, .dtype = int32}),
       layers::InputLayer({3, kUnknownDim}, {.name = "in", .dtype = cohort::string}),
       layers::InputLayer({3}, {.batch_size = 2, .name = "two"}),
       layers::IntegerLookup({.vocabulary = {3, 5}, .mask_token = 0}),
@@ -357,8 +363,9 @@ TEST(ModelJson, SaysWhereAConstructorRefusedWhatItRead) {
                     HasSubstr("units is 0")));
   EXPECT_EQ(refused(R"({"class_name": "Bidirectional", "config": {"name": "b",
       "layer": {"class_name": "Sequential", "config": {"name": "s", "layers": []}}}})"),
-            place + "layer 'b' (Bidirectional): 'layer': layer 's' (Sequential): a model stands "
-                    "where one layer is expected");
+            place +
+                "layer 'b' (Bidirectional): 'layer': layer 's' (Sequential): a model stands "
+                "where one layer is expected");
   EXPECT_EQ(refused(R"({"class_name": "Own", "config": {"name": "o"}})",
                     {{"Own",
                       [](const Config& config) {

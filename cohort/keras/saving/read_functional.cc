@@ -141,10 +141,9 @@ class FunctionalReader {
   // Tensors that Keras passes by name become members of the inputs. False: not there yet.
   bool add_tensors(const Json& arguments, const std::string& class_name, const std::string& place,
                    SymbolicStructure& inputs) const {
-    static const std::vector<std::string> attention = {"value", "key", "attention_mask"};
     static const std::vector<std::string> recurrent = {"initial_state"};
-    const bool attends = class_name == "MultiHeadAttention";
-    const std::vector<std::string>& names = attends ? attention : recurrent;
+    const std::vector<std::string>& own = named_inputs(class_name);
+    const std::vector<std::string>& names = own.empty() ? recurrent : own;
     std::vector<SymbolicStructure> members;
     for (const SymbolicTensor& leaf : inputs.leaves()) members.emplace_back(leaf);
     const size_t given = members.size();

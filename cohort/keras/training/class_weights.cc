@@ -25,8 +25,8 @@ ClassWeightTable::ClassWeightTable(const std::map<int64_t, double>& weights) {
     numbers.push_back(number);
     factors.push_back(weight);
   }
-  classes_ = at::tensor(numbers, at::dtype(at::kLong));
-  weights_ = at::tensor(factors, at::dtype(at::kFloat));
+  classes_ = HostConstant(at::tensor(numbers, at::dtype(at::kLong)));
+  weights_ = HostConstant(at::tensor(factors, at::dtype(at::kFloat)));
 }
 
 Structure ClassWeightTable::apply(const Structure& data) const {
@@ -47,10 +47,10 @@ Structure ClassWeightTable::apply(const Structure& data) const {
   if (classes.dim() > 1 && classes.size(-1) > 1) classes = classes.argmax(-1);
   if (classes.dim() > 1) classes = classes.squeeze(-1);
   classes = classes.to(at::kLong);
-  const Tensor known = classes_.to(classes.device());
+  const Tensor known = classes_.on(classes.device());
   const Tensor place = at::searchsorted(known, classes).clamp_max(known.size(0) - 1);
   Tensor weights = at::where(known.index({place}) == classes,
-                             weights_.to(classes.device()).index({place}), 1.0f);
+                             weights_.on(classes.device()).index({place}), 1.0f);
   if (batch.has_sample_weight()) weights = weighed_by(weights, batch.sample_weight);
   return tuple(batch.x, batch.y, weights);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 
+#include "cohort/core/recording/host_constant.h"
 #include "cohort/core/structure/structure.h"
 #include "cohort/core/structure/tensor.h"
 
@@ -23,8 +24,8 @@ class ClassWeightTable {
  private:
   static Tensor weighed_by(const Tensor& weights, const Structure& sample_weight);
 
-  Tensor classes_;  // [n] int64, ascending
-  Tensor weights_;  // [n] float32, theirs; of all others it is 1
+  HostConstant classes_;  // [n] int64, ascending
+  HostConstant weights_;  // [n] float32, theirs; of all others it is 1
 };
 
 }  // namespace cohort::internal

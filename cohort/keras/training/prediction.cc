@@ -8,6 +8,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/range_watch.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/model/callback_list.h"
 #include "cohort/keras/training/agree_on_call.h"
@@ -131,6 +132,7 @@ Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& da
   return loop.runner().run_loop([&] {
     InterruptRequests interrupts(core);
     const Structure all = predict_all(loop, plan, model->name(), callbacks, interrupts);
+    RangeWatch::check(*core);
     return with_index ? in_order(all) : all;
   });
 }

@@ -14,6 +14,7 @@
 #include "cohort/data/sharding/split_batches.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/keras/base/describe_leaves.h"
+#include "cohort/keras/base/range_watch.h"
 #include "cohort/keras/layers/base/layer_state.h"
 #include "cohort/keras/layers/base/symbolic.h"
 #include "cohort/ops/random.h"
@@ -135,11 +136,17 @@ int64_t StepLoop::run(int64_t steps) {
     return counted;
   }
   int64_t done = 0;
-  for (; done < steps && (done == 0 || input_->has_next()); ++done) {
-    schedule();
+  while (done < steps && (done == 0 || input_->has_next())) {
+    done += schedule_several(steps - done);
     collect();
   }
   return done;
+}
+
+int64_t StepLoop::schedule_several(int64_t most) {
+  std::vector<std::future<Structure>> scheduled = runner_->schedule_several(step_, input_, most);
+  std::move(scheduled.begin(), scheduled.end(), std::back_inserter(under_way_));
+  return std::ssize(scheduled);
 }
 
 void StepLoop::wait_for_first() {
@@ -180,6 +187,7 @@ void StepLoop::join() {
 void StepLogs::read(std::vector<keras::Logs::Entry>& entries) {
   const Structure& result = loop_.result();
   read_metrics(Training::of(const_cast<keras::Model&>(model_)).metrics(model_), entries);
+  RangeWatch::check(*strategy_of(model_));
   if (result.num_leaves() == 0) return;
   if (!result.is_dict()) {
     throw InvalidArgumentError(str("train_step of model '", model_.name(), "' returned ", result,

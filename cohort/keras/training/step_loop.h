@@ -77,6 +77,8 @@ class StepLoop {
 
  private:
   void schedule() { under_way_.push_back(runner_->schedule(step_, input_)); }
+  // Returns how many, `most` at most.
+  int64_t schedule_several(int64_t most);
   // Takes the results of steps that are over.
   void collect();
   // The same of the next one, which may be under way.

@@ -161,15 +161,20 @@ std::optional<distribute::StepGraphs> Training::graphs(const std::shared_ptr<Mod
 
 std::shared_ptr<const StepFunction> Training::train_step(std::shared_ptr<Model> model,
                                                          const ClassWeights& weights) {
-  const std::string name = "fit/" + model->name();
-  if (weights.empty()) {
-    return make_step(
-        name, [model](const Structure& data) { return model->train_step(data); },
-        {StepReduction::kSum}, of(*model).graphs(model, StepKind::kTrain));
-  }
-  return make_step(name, [model, table = ClassWeightTable(weights)](const Structure& data) {
-    return model->train_step(table.apply(data));
-  });
+  const auto table = of(*model).use_class_weights(weights);
+  const auto step = [model, table](const Structure& data) {
+    return model->train_step(table == nullptr ? data : table->apply(data));
+  };
+  return make_step("fit/" + model->name(), step, {StepReduction::kSum},
+                   of(*model).graphs(model, StepKind::kTrain));
+}
+
+std::shared_ptr<const ClassWeightTable> Training::use_class_weights(const ClassWeights& weights) {
+  if (weights == class_weights_) return class_weight_table_;
+  class_weight_table_ = weights.empty() ? nullptr : std::make_shared<ClassWeightTable>(weights);
+  class_weights_ = weights;
+  graphs_[static_cast<size_t>(StepKind::kTrain)].reset();
+  return class_weight_table_;
 }
 
 std::shared_ptr<const StepFunction> Training::test_step(std::shared_ptr<Model> model) {

@@ -18,6 +18,8 @@
 
 namespace cohort::internal {
 
+class ClassWeightTable;
+
 struct FitState;
 
 using ClassWeights = std::map<int64_t, double>;
@@ -73,7 +75,12 @@ class Training {
   void restore_waiting(const keras::optimizers::Optimizer& optimizer, keras::Model& model) const;
 
   std::shared_ptr<CompiledModel> compiled_;
+  // The table of the weights; the same one for the same weights. Graphs are of one table.
+  std::shared_ptr<const ClassWeightTable> use_class_weights(const ClassWeights& weights);
+
   std::array<std::optional<distribute::StepGraphs>, 3> graphs_;  // of each StepKind
+  ClassWeights class_weights_;
+  std::shared_ptr<const ClassWeightTable> class_weight_table_;  // nullptr: no weights
   std::shared_ptr<train::Trackable> waiting_optimizer_;
   std::weak_ptr<ReportedMetrics> reported_;
 };

@@ -1,5 +1,6 @@
 #include "cohort/ops/lookup/hash_table.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
@@ -10,6 +11,7 @@
 
 #include "cohort/core/structure/contiguous_elements.h"
 #include "cohort/core/text.h"
+#include "cohort/ops/vocabulary/mapped_vocabulary.h"
 
 namespace cohort::internal {
 namespace {
@@ -88,7 +90,8 @@ HashTable::HashTable(lookup::TableEntries entries, const Leaf& default_value)
     : keys_(std::move(entries.keys)),
       values_(std::move(entries.values)),
       default_(default_value),
-      given_keys_(keys_) {
+      given_keys_(keys_),
+      lines_(std::move(entries.lines)) {
   if (values_.is_tensor()) {
     values_ = own_copy(values_.tensor(), values_.tensor().scalar_type());
     if (static_cast<size_t>(values_.tensor().element_size()) > sizeof(uint64_t)) {
@@ -96,6 +99,7 @@ HashTable::HashTable(lookup::TableEntries entries, const Leaf& default_value)
     }
   }
   check_default();
+  if (lines_) return;
   const auto count = static_cast<size_t>(keys_.sizes()[0]);
   if (keys_.is_strings()) {
     fill(index_.emplace<KeyIndex<std::string_view>>(count), entries.place);
@@ -148,7 +152,47 @@ void HashTable::fill(KeyIndex<Key>& index, const Place& place) {
   keys_ = rows_of(keys_, rows);
 }
 
+LeafType HashTable::key_type() const {
+  if (keys_.is_strings()) return cohort::string;
+  return int64;
+}
+
+LeafType HashTable::value_type() const {
+  if (values_.is_strings()) return cohort::string;
+  return values_.tensor().scalar_type();
+}
+
+Leaf HashTable::keys() const {
+  if (!lines_) return keys_;
+  struct Memory {
+    std::shared_ptr<const MappedVocabulary> vocabulary;
+    std::vector<std::string_view> tokens;
+  };
+  auto memory = std::make_shared<const Memory>(
+      Memory{lines_->vocabulary, lines_->vocabulary->index().tokens()});
+  const std::string_view* tokens = memory->tokens.data();
+  return StringTensor::over(std::move(memory), tokens, {lines_->count});
+}
+
+Leaf HashTable::values() const {
+  if (!lines_) return values_;
+  return at::arange(lines_->first_number, lines_->first_number + lines_->count, int64);
+}
+
+Tensor HashTable::find_lines(const StringTensor& keys) const {
+  Tensor out = at::empty(keys.sizes(), int64);
+  auto* numbers = out.data_ptr<int64_t>();
+  lines_->vocabulary->index().find_all(keys.data(), keys.numel(), numbers);
+  const int64_t missing = *default_.tensor().data_ptr<int64_t>();
+  for (int64_t i = 0; i < keys.numel(); ++i) {
+    const bool is_found = numbers[i] >= 0 && numbers[i] < lines_->count;
+    numbers[i] = is_found ? numbers[i] + lines_->first_number : missing;
+  }
+  return out;
+}
+
 Leaf HashTable::lookup(const Leaf& keys) const {
+  if (lines_ && keys.is_strings()) return find_lines(keys.strings());
   const std::vector<int64_t> rows = find(keys);
   if (values_.is_tensor()) return gather_numbers(rows, keys.sizes());
   return gather(values_.strings(), rows, keys.sizes(), default_.strings());

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "cohort/core/structure/leaf_type.h"
 #include "cohort/core/structure/structure.h"
 #include "cohort/ops/lookup/initializers.h"
 #include "cohort/ops/lookup/key_index.h"
@@ -21,8 +23,12 @@ class HashTable {
   HashTable(lookup::TableEntries entries, const Leaf& default_value);
 
   Leaf lookup(const Leaf& keys) const;
-  const Leaf& keys() const { return keys_; }
-  const Leaf& values() const { return values_; }
+  int64_t size() const { return lines_ ? lines_->count : keys_.sizes()[0]; }
+  LeafType key_type() const;
+  LeafType value_type() const;
+  // The table's own memory, but for lines that are mapped.
+  Leaf keys() const;
+  Leaf values() const;
 
  private:
   using Place = std::function<std::string(int64_t i)>;
@@ -34,12 +40,14 @@ class HashTable {
   std::vector<int64_t> find(const Leaf& keys, int64_t count) const;
   // The row of each key; -1 where there is none.
   std::vector<int64_t> find(const Leaf& keys) const;
+  Tensor find_lines(const StringTensor& keys) const;
   Tensor gather_numbers(const std::vector<int64_t>& rows, at::IntArrayRef shape) const;
 
   Leaf keys_;
   Leaf values_;
   Leaf default_;
-  Leaf given_keys_;  // what the index's views show
+  Leaf given_keys_;                   // what the index's views show
+  std::optional<MappedLines> lines_;  // then the others are empty
   std::variant<KeyIndex<std::string_view>, KeyIndex<int64_t>> index_;
 };
 

@@ -10,8 +10,10 @@
 
 #include "cohort/core/text.h"
 #include "cohort/ops/lookup/text_lines.h"
+#include "cohort/ops/vocabulary/mapped_vocabulary.h"
 
-namespace cohort::lookup {
+namespace cohort {
+namespace lookup {
 namespace {
 
 using internal::quoted;
@@ -95,6 +97,35 @@ Tensor own_copy(const Tensor& tensor, DType dtype) {
                             /*non_blocking=*/false, /*copy=*/true);
 }
 
+uint64_t check_size(const std::string& path, uint64_t lines, std::optional<int64_t> vocab_size) {
+  const uint64_t wanted = vocab_size ? static_cast<uint64_t>(*vocab_size) : lines;
+  if (lines >= wanted) return wanted;
+  throw InvalidArgumentError(
+      str(quoted(path), " has ", lines, " lines, but vocab_size is ", wanted));
+}
+
+// Nothing: the file is to be read.
+std::optional<internal::MappedLines> map_lines(const std::string& path,
+                                               const TextFileInitializerOptions& options) {
+  if (options.value_index != TextFileIndex::LINE_NUMBER || !options.key_dtype.is_string()) {
+    return std::nullopt;
+  }
+  try {
+    static_assert(TextFileIndex::WHOLE_LINE == internal::TokenColumn::kWholeLine);
+    auto vocabulary =
+        internal::MappedVocabulary::open(path, {.column = {options.key_index, options.delimiter}});
+    if (vocabulary == nullptr) return std::nullopt;
+    const auto lines = static_cast<uint64_t>(vocabulary->index().size());
+    const auto count = static_cast<int64_t>(check_size(path, lines, options.vocab_size));
+    return internal::MappedLines{std::move(vocabulary), count, options.value_index_offset};
+  } catch (const internal::RepeatedTokenError& error) {
+    if (options.vocab_size) return std::nullopt;  // it may be in lines that do not count
+    throw InvalidArgumentError(str("a table has one value for a key, but ", quoted(error.token()),
+                                   " has one at ", error.first(), " and another at ",
+                                   error.second()));
+  }
+}
+
 void check_index(const char* which, int64_t index, const LeafType& type) {
   if (index < TextFileIndex::WHOLE_LINE) {
     throw InvalidArgumentError(
@@ -153,15 +184,11 @@ TextFileInitializer::TextFileInitializer(std::string filename, TextFileInitializ
 }
 
 TableEntries TextFileInitializer::read() const {
-  auto text = std::make_shared<TextLines>(internal::read_text_lines(filename_));
-  if (options_.vocab_size) {
-    const auto wanted = static_cast<uint64_t>(*options_.vocab_size);
-    if (text->lines.size() < wanted) {
-      throw InvalidArgumentError(str(quoted(filename_), " has ", text->lines.size(),
-                                     " lines, but vocab_size is ", wanted));
-    }
-    text->lines.resize(wanted);
+  if (auto lines = map_lines(filename_, options_)) {
+    return {StringTensor(), at::empty({0}, at::dtype(int64)), nullptr, std::move(lines)};
   }
+  auto text = std::make_shared<TextLines>(internal::read_text_lines(filename_));
+  text->lines.resize(check_size(filename_, text->lines.size(), options_.vocab_size));
   const auto leaf = [&](int64_t index, const LeafType& type, int64_t offset) -> Leaf {
     if (index != TextFileIndex::LINE_NUMBER) {
       return parse(filename_, *text, index, type, options_.delimiter);
@@ -175,4 +202,5 @@ TableEntries TextFileInitializer::read() const {
           }};
 }
 
-}  // namespace cohort::lookup
+}  // namespace lookup
+}  // namespace cohort

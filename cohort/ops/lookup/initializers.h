@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,13 +18,29 @@
 #include "cohort/core/structure/leaf_type.h"
 #include "cohort/core/structure/structure.h"
 
-namespace cohort::lookup {
+namespace cohort {
+namespace internal {
+
+class MappedVocabulary;
+
+// The first `count` lines of a file that is mapped, to their numbers from `first_number` on.
+struct MappedLines {
+  std::shared_ptr<const MappedVocabulary> vocabulary;
+  int64_t count = 0;
+  int64_t first_number = 0;
+};
+
+}  // namespace internal
+
+namespace lookup {
 
 struct TableEntries {
   Leaf keys;    // strings or int64 [n]
   Leaf values;  // strings or numbers [n]
   // Names the place that entry `i` comes from, for messages.
   std::function<std::string(int64_t i)> place;
+  // The lines of a file that TextFileInitializer maps; the keys and values are then empty.
+  std::optional<internal::MappedLines> lines = std::nullopt;
 };
 
 // Thread safety: immutable.
@@ -63,7 +80,8 @@ struct TextFileInitializerOptions {
   int64_t value_index_offset = 0;  // added to line numbers that are values
 };
 
-// The lines of a text file, read when the table is made; strings are not copied.
+// The lines of a text file, read when the table is made; strings are not copied. A file of 16 MiB
+// or more whose line numbers are the values is mapped: see docs/preprocessing.md.
 class COHORT_API TextFileInitializer final : public TableInitializer {
  public:
   // Errors: InvalidArgument (an index below -2, a dtype that is not listed or does not fit an
@@ -78,4 +96,5 @@ class COHORT_API TextFileInitializer final : public TableInitializer {
   TextFileInitializerOptions options_;
 };
 
-}  // namespace cohort::lookup
+}  // namespace lookup
+}  // namespace cohort

@@ -22,17 +22,9 @@ Structure StaticHashTable::lookup(const Structure& keys) const {
   return table_->lookup(keys.leaf());
 }
 
-int64_t StaticHashTable::size() const { return table_->keys().sizes()[0]; }
-
-LeafType StaticHashTable::key_dtype() const {
-  if (table_->keys().is_strings()) return cohort::string;
-  return int64;
-}
-
-LeafType StaticHashTable::value_dtype() const {
-  if (table_->values().is_strings()) return cohort::string;
-  return table_->values().tensor().scalar_type();
-}
+int64_t StaticHashTable::size() const { return table_->size(); }
+LeafType StaticHashTable::key_dtype() const { return table_->key_type(); }
+LeafType StaticHashTable::value_dtype() const { return table_->value_type(); }
 
 Leaf StaticHashTable::keys() const { return copy_of(table_->keys()); }
 Leaf StaticHashTable::values() const { return copy_of(table_->values()); }

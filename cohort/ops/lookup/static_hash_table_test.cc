@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_folder.h"
 #include "cohort/ops/lookup/testing_text_file.h"
+#include "cohort/ops/vocabulary/mapped_vocabulary.h"
 
 namespace cohort::lookup {
 namespace {
@@ -213,6 +215,53 @@ TEST(TextFileInitializer, RefusesWhatDoesNotFit) {
   EXPECT_THAT(
       thrown<NotFoundError>([] { StaticHashTable(TextFileInitializer("/nowhere/words.txt"), -1); }),
       HasSubstr("/nowhere/words.txt"));
+}
+
+// Of files that are mapped all is as of those that are read. A small file is mapped if somebody has
+// built its index.
+TEST(TextFileInitializer, MapsFiles) {
+  const TextFile file("a\nbb\r\nc c\nd\n");
+  const TextFile mapped("a\nbb\r\nc c\nd\n");
+  ASSERT_NE(internal::MappedVocabulary::open(mapped.path(), {.least_bytes = 1}), nullptr);
+  const StringTensor keys({"d", "bb", "bb\r", "", "x", "c c"}, {3, 2});
+  for (const TextFileInitializerOptions& options :
+       {TextFileInitializerOptions{}, TextFileInitializerOptions{.value_index_offset = 7},
+        TextFileInitializerOptions{.vocab_size = 3}, TextFileInitializerOptions{.vocab_size = 4}}) {
+    EXPECT_FALSE(TextFileInitializer(file.path(), options).read().lines.has_value());
+    EXPECT_TRUE(TextFileInitializer(mapped.path(), options).read().lines.has_value());
+    const StaticHashTable a(TextFileInitializer(file.path(), options), -5);
+    const StaticHashTable b(TextFileInitializer(mapped.path(), options), -5);
+    EXPECT_TRUE(a[keys].tensor().equal(b[keys].tensor()));
+    EXPECT_EQ(a.size(), b.size());
+    EXPECT_EQ(a.keys().strings(), b.keys().strings());
+    EXPECT_TRUE(a.values().tensor().equal(b.values().tensor()));
+    EXPECT_EQ(a.key_dtype(), b.key_dtype());
+    EXPECT_EQ(a.value_dtype(), b.value_dtype());
+    EXPECT_THROW(b[longs({1})], InvalidArgumentError);
+    EXPECT_THROW(StaticHashTable(TextFileInitializer(mapped.path(), options), "text"),
+                 InvalidArgumentError);
+  }
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                StaticHashTable(TextFileInitializer(mapped.path(), {.vocab_size = 5}), -1);
+              }),
+              HasSubstr("has 4 lines, but vocab_size is 5"));
+}
+
+TEST(TextFileInitializer, MapsColumns) {
+  const internal::TemporaryFolder folder;
+  const std::string path = folder.write("counts.txt", "10 the\n7 of\n7 a b\n");
+  ASSERT_NE(internal::MappedVocabulary::open(path, {.column = {1, ' '}, .least_bytes = 1}),
+            nullptr);
+  const TextFileInitializer column(path, {.key_index = 1, .delimiter = ' '});
+  EXPECT_TRUE(column.read().lines.has_value());
+  const StaticHashTable table(column, -1);
+  EXPECT_THAT(ints(table[StringTensor({"of", "a", "a b", "7", "the"})]),
+              ElementsAre(1, 2, -1, -1, 0));
+  EXPECT_THAT(table.keys().strings().to_vector(), ElementsAre("the", "of", "a"));
+  // Counts are numbers of the file: it is read.
+  const TextFileInitializer counts(path, {.key_index = 1, .value_index = 0, .delimiter = ' '});
+  EXPECT_FALSE(counts.read().lines.has_value());
+  EXPECT_THAT(ints(StaticHashTable(counts, -1)[StringTensor({"of"})]), ElementsAre(7));
 }
 
 // An empty file is an empty table, as an empty list is.

@@ -1,4 +1,4 @@
-// For tests: a text file that is removed at the end.
+// For tests: a text file that is removed at the end, with its index if it has one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,10 @@ class TextFile {
     ::close(fd);
     std::ofstream(path_, std::ios::binary) << content;
   }
-  ~TextFile() { std::remove(path_.c_str()); }
+  ~TextFile() {
+    std::remove(path_.c_str());
+    std::remove((path_ + ".cohort-index").c_str());
+  }
   TextFile(const TextFile&) = delete;
   TextFile& operator=(const TextFile&) = delete;
 

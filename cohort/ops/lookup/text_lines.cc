@@ -8,6 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_deadline.h"
 #include "cohort/core/text.h"
+#include "cohort/ops/vocabulary/text_chunks.h"
 
 namespace cohort::internal {
 namespace {
@@ -47,8 +48,8 @@ TextLines read_text_lines(const std::string& path, FileSystem& files) {
 }
 
 std::string line_place(const std::string& path, const TextLines& text, size_t line) {
-  return str(quoted(path), ", line ", line + 1, " (byte offset ",
-             text.lines[line].data() - text.bytes->data(), ")");
+  return line_place(path, line,
+                    static_cast<uint64_t>(text.lines[line].data() - text.bytes->data()));
 }
 
 }  // namespace cohort::internal

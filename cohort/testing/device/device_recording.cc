@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <atomic>
 #include <optional>
@@ -112,8 +113,7 @@ class SimulatedGraph final : public internal::DeviceGraph, public Recorder {
     for (const auto& step : steps_) step();
   }
 
-  c10::Device device() const { return device_; }
-  bool records(c10::Stream stream) const { return stream == stream_; }
+  bool records_now() const { return stream_of_thread(device_) == stream_; }
 
   void save(const Tensor& tensor) override { before_->save(tensor); }
 
@@ -150,21 +150,24 @@ class SimulatedGraph final : public internal::DeviceGraph, public Recorder {
   std::vector<std::function<void()>> steps_;
 };
 
-std::atomic<SimulatedGraph*> recording{nullptr};
+// The graph that the calling thread records. As CUDA's captures it is of one thread, with those of
+// its backward passes, to which libtorch hands such information on.
+struct RecordedGraph final : c10::DebugInfoBase {
+  explicit RecordedGraph(SimulatedGraph* of) : graph(of) {}
+  SimulatedGraph* const graph;
+};
+constexpr c10::DebugInfoKind kRecordedGraph = c10::DebugInfoKind::TEST_INFO;
 
 // Operations run, since others ask for the form of their results; afterwards the devices' memory is
 // what it was.
 void SimulatedGraph::record(FunctionRef<void()> work) {
   before_ = std::make_unique<DeviceSnapshot>();
   stream_ = stream_of_thread(device_);
-  recording = this;
   struct Ended {
     SimulatedGraph& graph;
-    ~Ended() {
-      recording = nullptr;
-      std::exchange(graph.before_, nullptr)->put_back();
-    }
+    ~Ended() { std::exchange(graph.before_, nullptr)->put_back(); }
   } ended{*this};
+  const c10::DebugInfoGuard of_thread(kRecordedGraph, std::make_shared<RecordedGraph>(this));
   work();
 }
 
@@ -178,8 +181,9 @@ int64_t num_replays() { return replays; }
 bool is_replaying() { return replaying; }
 
 Recorder* Recorder::active() {
-  SimulatedGraph* const graph = recording;
-  return graph != nullptr && graph->records(stream_of_thread(graph->device())) ? graph : nullptr;
+  const auto* const info =
+      static_cast<RecordedGraph*>(c10::ThreadLocalDebugInfo::get(kRecordedGraph));
+  return info != nullptr && info->graph->records_now() ? info->graph : nullptr;
 }
 
 void Recorder::refuse_to_wait(const std::string& operation) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/recording/device_graph.h"
+#include "cohort/core/structure/device_graph.h"
 
 namespace cohort::testing {
 
@@ -25,7 +25,8 @@ using Tensors = std::vector<at::Tensor>;
 
 // Notes operations while a graph is recorded. Like CUDA it knows tensors by their memory: what was
 // there before must still be there at a replay, which is checked; what was made meanwhile belongs
-// to the graph. Thread safety: one operation at a time.
+// to the graph. Thread safety: one operation at a time; threads may record graphs of their own at
+// once, on memory that the others do not write.
 class Recorder {
  public:
   // The recorder of what the calling thread asks of the stream that is being recorded, as others

@@ -1,4 +1,5 @@
 // Graphs of simulated devices do again what was recorded, and nothing else.
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -7,8 +8,12 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "cohort/core/recording/device_graphs.h"
 #include "cohort/core/recording/operation_trace.h"
@@ -28,6 +33,11 @@ using internal::StepRecording;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
+
+Tensor gradient_of_square(const Tensor& x) {
+  const at::AutoGradMode with_gradient(true);
+  return torch::autograd::grad({x.square().sum()}, {x})[0];
+}
 
 class DeviceRecordingTest : public ::testing::Test {
  protected:
@@ -129,6 +139,30 @@ Rehearsed rehearse(c10::Device device, const std::function<void()>& work) {
   work();
   second.stop();
   return {first.obstacle(), OperationTrace::difference(first, second)};
+}
+
+// As with CUDA a recording is of its thread alone, with those of its backward passes.
+TEST_F(DeviceRecordingTest, ThreadsRecordAtOnce) {
+  constexpr int kThreads = 4;
+  std::vector<std::string> errors(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 20; ++round) {
+        const float start = static_cast<float>(t + round);
+        const Tensor weight = on_gpu(at::full({3}, start)).requires_grad_(true);
+        const Tensor gradient = on_gpu(at::zeros({3}));
+        const auto graph = this->graph();
+        graph->record([&] { gradient.copy_(gradient_of_square(weight)); });
+        if (!at::equal(gradient.cpu(), at::zeros({3}))) errors[t] = "something happened at once";
+        graph->replay();
+        graph->replay();
+        if (!at::equal(gradient.cpu(), at::full({3}, 2 * start))) errors[t] = "a wrong gradient";
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_THAT(error, IsEmpty());
 }
 
 TEST_F(DeviceRecordingTest, TracesTellWhatChangesOnTheHost) {

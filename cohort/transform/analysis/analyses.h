@@ -61,7 +61,8 @@ struct VocabularyOptions {
   std::optional<double> frequency_threshold = std::nullopt;
   bool weighted = false;         // a second input: a number for each token, or for each row
   bool store_frequency = false;  // a line is "frequency token"
-  std::vector<std::string> reserved_tokens = {};  // the first lines, whatever their frequency
+  // The first lines, whatever their frequency. top_k counts those that are frequent, too.
+  std::vector<std::string> reserved_tokens = {};
 };
 // Writes a text file, a token a line: the most frequent first, those of one frequency with the
 // greatest token first. The input has strings or integers, whose tokens are their decimal digits.

@@ -116,9 +116,7 @@ class FeatureAccumulator : public Accumulator {
     explicit Pieces(const FeatureAccumulator& of) : of_(of) {}
     std::optional<std::string> next() override {
       const std::vector<Feature>& features = of_.features_;
-      if (next_ == features.size() && !(features.empty() && next_ == 0 && !done_)) {
-        return std::nullopt;
-      }
+      if (done_ && next_ == features.size()) return std::nullopt;
       done_ = true;
       SavedFeatures saved = {of_.form_.saved(), next_, {}};
       for (size_t bytes = 0; next_ < features.size() && bytes < kPieceBytes; ++next_) {

@@ -20,6 +20,7 @@ namespace cohort::internal {
 class TextArena {
  public:
   std::string_view keep(std::string_view text) {
+    if (text.empty()) return {};
     if (text.size() > left_.size()) begin_block(text.size());
     std::memcpy(left_.data(), text.data(), text.size());
     const std::string_view kept(left_.data(), text.size());

@@ -40,9 +40,12 @@ class VocabularyAccumulator final : public TokenAccumulator<Amount> {
     rank(ranking);
     LinesFile file(context.files, context.output_directory);
     for (const std::string& token : options_.reserved_tokens) add_line(file, token, "-1");
+    const std::unordered_set<std::string_view> reserved(options_.reserved_tokens.begin(),
+                                                        options_.reserved_tokens.end());
     const TokenStreamPtr<Final> ranked = ranking.ranked();
     for (int64_t i = 0; i < most && ranked->next(); ++i) {
       const TokenEntry<Final>& entry = ranked->entry();
+      if (reserved.contains(entry.token)) continue;  // one of the first top_k all the same
       add_line(file, entry.token, options_.store_frequency ? entry.amount.text() : "");
     }
     if (file.lines() == 0) add_line(file, this->has_strings() ? kNoStrings : kNoIntegers, "1");
@@ -53,12 +56,10 @@ class VocabularyAccumulator final : public TokenAccumulator<Amount> {
   }
 
   void rank(TokenRanking<Final>& ranking) {
-    const std::unordered_set<std::string_view> reserved(options_.reserved_tokens.begin(),
-                                                        options_.reserved_tokens.end());
     const TokenStreamPtr<Amount> counted = this->counter().sorted();
     while (counted->next()) {
       const std::string_view token = counted->entry().token;
-      if (!is_line(token) || reserved.contains(token)) continue;
+      if (!is_line(token)) continue;
       const Final amount = counted->entry().amount.final();
       if (options_.frequency_threshold && !amount.reaches(*options_.frequency_threshold)) continue;
       ranking.add(token, amount);

@@ -86,6 +86,8 @@ TEST(Vocabulary, OfIntegersHasTheirDigits) {
 }
 
 TEST(Vocabulary, ReservesTheFirstLines) {
+  EXPECT_EQ(vocabulary({.top_k = 2, .reserved_tokens = {"<pad>", "c"}}, letters()),
+            "<pad>\nc\nd\n");
   EXPECT_EQ(vocabulary({.reserved_tokens = {"<pad>", "c"}}, letters()),
             "<pad>\nc\nd\nb\nhello\na\n");
   EXPECT_EQ(vocabulary({.store_frequency = true, .reserved_tokens = {"c"}}, strings({{"c", "d"}})),

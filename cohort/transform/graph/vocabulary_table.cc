@@ -10,6 +10,7 @@
 #include "cohort/core/text.h"
 #include "cohort/ops/lookup/initializers.h"
 #include "cohort/ops/lookup/text_lines.h"
+#include "cohort/ops/vocabulary/mapped_vocabulary.h"
 
 namespace cohort::internal {
 namespace {
@@ -53,7 +54,10 @@ lookup::StaticHashTable table_behind_frequencies(const std::string& path) {
 
 const lookup::StaticHashTable& VocabularyTable::table() const {
   return table_.get([this] {
-    check_bytes(file_);
+    // A text that is mapped is not read: its index belongs to it and has checksums of its own.
+    const bool is_mapped =
+        !file_.has_frequencies && file_.bytes >= MappedVocabularyOptions{}.least_bytes;
+    if (!is_mapped) check_bytes(file_);
     if (file_.has_frequencies) return table_behind_frequencies(file_.path);
     return lookup::StaticHashTable(lookup::TextFileInitializer(file_.path), Structure(kUnknown));
   });

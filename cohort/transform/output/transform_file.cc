@@ -7,51 +7,12 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/files/crc32c.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/base/config_json.h"
 #include "cohort/transform/graph/operations.h"
-#include "cohort/version.h"
 
 namespace cohort::internal {
 namespace {
-
-constexpr int kFileVersion = 1;
-
-bool is_text(std::string_view bytes) {
-  try {
-    Json(std::string(bytes)).dump();
-    return true;
-  } catch (const Json::exception&) {
-    return false;  // no UTF-8
-  }
-}
-
-// A text, or of bytes that JSON cannot hold their hexadecimal digits.
-Json text_json(std::string_view bytes) {
-  if (is_text(bytes)) return std::string(bytes);
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string digits;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    digits += kDigits[byte >> 4];
-    digits += kDigits[byte & 15];
-  }
-  return {{"hex", digits}};
-}
-
-std::string read_hex(const std::string& digits, const std::string& where) {
-  const auto value = [&](char c) {
-    if (is_digit(c)) return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    throw InvalidArgumentError(str(where, ": no hexadecimal digits"));
-  };
-  std::string bytes;
-  for (size_t i = 0; i + 1 < digits.size(); i += 2) {
-    bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
-  }
-  return bytes;
-}
 
 Json leaf_json(const Leaf& leaf) {
   Json values = Json::array();
@@ -96,10 +57,7 @@ Leaf read_leaf(const Json& json, const std::string& where) {
   const std::vector<int64_t> shape = read_shape(json, values.size(), where);
   if (dtype == "string") {
     std::vector<std::string> texts;
-    for (const Json& value : values) {
-      texts.push_back(value.is_string() ? value.get<std::string>()
-                                        : read_hex(string_member(value, "hex", where), where));
-    }
+    for (const Json& value : values) texts.push_back(text_of(value, where));
     return StringTensor(texts, shape);
   }
   const DType type = dtype_of_name(dtype);
@@ -143,53 +101,25 @@ std::vector<std::pair<std::string, ColumnValue>> read_results(
     values.emplace_back(name, ColumnValue{.values = read_leaf(constant, where)});
   }
   if (!analysis.analysis->writes_file()) return values;
-  const Json& file = member_of(json, "file", where);
-  const std::string name = vocabulary_file_name(analysis.vocabulary_name);
-  TokenFile vocabulary{.path = join_path(assets, name),
-                       .has_frequencies = stores_frequency(*analysis.analysis)};
-  vocabulary.bytes = static_cast<uint64_t>(integer_of(member_of(file, "bytes", where), where));
-  vocabulary.lines = integer_of(member_of(file, "lines", where), where);
-  vocabulary.crc32c = static_cast<uint32_t>(integer_of(member_of(file, "crc32c", where), where));
-  if (!files.exists(vocabulary.path)) {
-    throw DataLossError(str("vocabulary file ", quoted(vocabulary.path), " is missing"));
-  }
-  if (const uint64_t bytes = files.open(vocabulary.path)->size(); bytes != vocabulary.bytes) {
-    throw DataLossError(str("vocabulary file ", quoted(vocabulary.path), " has ", bytes,
-                            " bytes, where the transform was written with ", vocabulary.bytes,
-                            "; it was changed or damaged"));
-  }
+  const StoredVocabulary stored =
+      stored_vocabulary(files, member_of(json, "file", where),
+                        join_path(assets, vocabulary_file_name(analysis.vocabulary_name)), where);
+  const TokenFile vocabulary{.path = stored.path,
+                             .has_frequencies = stores_frequency(*analysis.analysis),
+                             .bytes = stored.bytes,
+                             .crc32c = stored.crc32c,
+                             .lines = stored.lines};
   values.emplace_back(kVocabularyResult,
                       ColumnValue{.vocabulary = std::make_shared<VocabularyTable>(vocabulary)});
   return values;
 }
 
-std::string read_whole(FileSystem& files, const std::string& path) {
-  const auto file = files.open(path);
-  if (file->size() > kMostConfigBytes) {
-    throw DataLossError(
-        str(quoted(path), ": ", file->size(), " bytes are too many for a transform"));
-  }
-  std::string text(file->size(), '\0');
-  file->read(0, text.data(), text.size());
-  return text;
-}
-
-// The checksum of the file without it.
-uint32_t checksum_of(const Json& json, const std::string& where) {
-  return crc32c(dump_config(json, where));
-}
-
 }  // namespace
 
 std::string transform_text(const TransformGraph& graph, const AnalysesRun& run) {
-  const std::string where = "the transform";
-  Json json = {{"file_version", kFileVersion},
-               {"cohort", cohort::kVersion},
-               {"function", parse_config(graph_json(graph), where)},
-               {"results", results_json(graph, run)},
-               {"rows", run.rows}};
-  json["checksum"] = checksum_of(json, where);
-  return dump_config(json, where) + '\n';
+  return transform_document_text({{"function", parse_config(graph_json(graph), "the transform")},
+                                  {"results", results_json(graph, run)},
+                                  {"rows", run.rows}});
 }
 
 std::string asset_map_text(const TransformGraph& graph) {
@@ -210,30 +140,11 @@ void write_text(FileSystem& files, const std::string& path, const std::string& t
 }
 
 ReadTransform read_transform(FileSystem& files, const std::string& directory) {
-  const std::string folder = join_path(directory, kTransformFolder);
-  const std::string path = join_path(folder, kTransformFile);
-  if (!files.exists(path)) {
-    throw NotFoundError(str(quoted(directory), " holds no transform: there is no ", quoted(path),
-                            "; transform::analyze_dataset writes one"));
-  }
-  const std::string where = str("transform ", quoted(path));
-  Json json;
+  const TransformDocument document = read_transform_document(files, directory);
+  const Json& json = document.json;
+  const std::string& where = document.where;
   ReadTransform read;
-  try {
-    json = parse_config(read_whole(files, path), where);
-    read.checksum = static_cast<uint32_t>(integer_of(member_of(json, "checksum", where), where));
-  } catch (const InvalidArgumentError& error) {
-    throw DataLossError(str("damaged ", error.what()));
-  }
-  json.erase("checksum");
-  const int64_t found_version = integer_of(member_of(json, "file_version", where), where);
-  if (found_version != kFileVersion) {
-    throw InvalidArgumentError(str(where, ": it is of version ", found_version,
-                                   ", but this Cohort reads version ", kFileVersion));
-  }
-  if (checksum_of(json, where) != read.checksum) {
-    throw DataLossError(str("damaged ", where, ": its checksum is wrong"));
-  }
+  read.checksum = document.checksum;
   read.graph = read_graph(dump_config(member_of(json, "function", where), where), where);
   read.rows = integer_of(member_of(json, "rows", where), where);
   const Json& results = member_of(json, "results", where);
@@ -242,8 +153,8 @@ ReadTransform read_transform(FileSystem& files, const std::string& directory) {
                             read.graph.analyses.size()));
   }
   for (size_t i = 0; i < results.size(); ++i) {
-    read.values.push_back(read_results(results[i], read.graph.analyses[i],
-                                       join_path(folder, kAssetsFolder), files, where));
+    read.values.push_back(
+        read_results(results[i], read.graph.analyses[i], document.assets, files, where));
   }
   return read;
 }

@@ -1,8 +1,5 @@
-// What analyses have found and the function that asked for it, as a file.
-//
-//   DIR/transform_fn/transform.json         {"checksum", "function", "results", "rows", ...}
-//   DIR/transform_fn/assets/NAME            the vocabularies
-//   DIR/transformed_metadata/asset_map      {"name of the vocabulary": "name of its file"}
+// What analyses have found and the function that asked for it, as a file: transform_document.h has
+// its form.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +8,10 @@
 #include "cohort/core/files/file_system.h"
 #include "cohort/transform/graph/evaluation.h"
 #include "cohort/transform/graph/graph.h"
+#include "cohort/transform/output/transform_document.h"
 #include "cohort/transform/passes/run_analyses.h"
 
 namespace cohort::internal {
-
-inline constexpr std::string_view kTransformFolder = "transform_fn";
-inline constexpr std::string_view kTransformFile = "transform.json";
-inline constexpr std::string_view kAssetsFolder = "assets";
-inline constexpr std::string_view kMetadataFolder = "transformed_metadata";
-inline constexpr std::string_view kAssetMapFile = "asset_map";
 
 struct ReadTransform {
   TransformGraph graph;

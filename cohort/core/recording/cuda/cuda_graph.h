@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "cohort/core/recording/device_graph.h"
+#include "cohort/core/structure/device_graph.h"
 
 namespace cohort::internal {
 

@@ -55,6 +55,7 @@ class COHORT_API LayerHandle {
 
   const std::string& name() const { return layer_->name(); }
   const std::string& class_name() const { return layer_->class_name(); }
+  DType dtype() const { return layer_->dtype(); }
   DType compute_dtype() const { return layer_->compute_dtype(); }
   DType variable_dtype() const { return layer_->variable_dtype(); }
   const mixed_precision::Policy& dtype_policy() const { return layer_->dtype_policy(); }

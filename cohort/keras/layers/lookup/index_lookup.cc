@@ -13,9 +13,9 @@
 
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/preprocessing/adapt.h"
 
 namespace cohort::internal {
 namespace {
@@ -69,7 +69,7 @@ IndexLookup<Key>::IndexLookup(IndexLookupOptions<Key> options)
       max_tokens_(options.max_tokens),
       mode_(output_mode_of(options.output_mode, where())),
       pad_to_max_tokens_(options.pad_to_max_tokens),
-      output_dtype_(options.dtype.value_or(mode_ == OutputMode::kInt ? int64 : keras_floatx())),
+      output_dtype_(output_dtype_of(mode_, options.dtype, where())),
       static_vocabulary_(!std::holds_alternative<std::monostate>(options.vocabulary)),
       state_(!static_vocabulary_, mode_ == OutputMode::kTfIdf,
              {.keys_are_text = !std::is_same_v<Key, int64_t>,
@@ -80,7 +80,7 @@ IndexLookup<Key>::IndexLookup(IndexLookupOptions<Key> options)
               .prepare_vocabulary = [this](const StringTensor& texts) -> std::function<void()> {
                 auto tokens = tokens_of_texts<Key>(texts, where());
                 auto table = std::make_shared<const Table>(special_, std::move(tokens), where());
-                check_size(special_.token_start() + static_cast<int64_t>(table->tokens().size()));
+                check_size(special_.token_start() + table->size());
                 return [this, table] { table_ = table; };
               },
               .idf_weights = [this] { return idf_weights_; },
@@ -109,10 +109,6 @@ void IndexLookup<Key>::check(const IndexLookupOptions<Key>& options) const {
   }
   if (!options.idf_weights.empty() && !static_vocabulary_) {
     fail("idf_weights were given without the vocabulary that they are of");
-  }
-  const bool integers = output_dtype_ == int64 || output_dtype_ == int32;
-  if (mode_ == OutputMode::kInt && !integers) {
-    fail("with output_mode 'int' the dtype is int64 or int32, not ", dtype_name(output_dtype_));
   }
   if (mode_ != OutputMode::kInt && !at::isFloatingType(output_dtype_)) {
     fail("with output_mode ", quoted(options.output_mode), " the dtype is a floating one, not ",
@@ -164,19 +160,16 @@ std::optional<keras::Config> IndexLookup<Key>::get_config() const {
 
 template <class Key>
 Structure IndexLookup<Key>::call(const Structure& inputs, const keras::CallOptions&) {
+  if (!special_.invert) {
+    return encode_inputs(inputs, encoding(), where(),
+                         [this](const Leaf& leaf) { return find(leaf); });
+  }
   if (!inputs.is_leaf()) {
     throw InvalidArgumentError(str(where(), " takes one leaf, but got ", inputs));
   }
-  const Leaf& input = inputs.leaf();
-  const c10::Device device = input.is_tensor() ? input.tensor().device() : c10::Device(c10::kCPU);
-  if (special_.invert) {
-    const Leaf tokens = invert(input);
-    if (tokens.is_strings()) return tokens;
-    return tokens.tensor().to(device);
-  }
-  Tensor indices = find(input);
-  if (mode_ == OutputMode::kInt) return indices.to(output_dtype_).to(device);
-  return encode(indices, encoding(), where()).to(device);
+  const Leaf tokens = invert(inputs.leaf());
+  if (tokens.is_strings()) return tokens;
+  return tokens.tensor().to(inputs.tensor().device());
 }
 
 template <class Key>
@@ -204,6 +197,7 @@ Leaf IndexLookup<Key>::invert(const Leaf& input) const {
 
 template <class Key>
 Encoding IndexLookup<Key>::encoding() const {
+  if (mode_ == OutputMode::kInt) return {.mode = mode_, .dtype = output_dtype_};
   if (!pad_to_max_tokens_) table();
   const Encoding encoding{mode_, pad_to_max_tokens_ ? *max_tokens_ : vocabulary_size(),
                           output_dtype_, idf_weights_};
@@ -228,8 +222,7 @@ const TokenTable<Key>& IndexLookup<Key>::table() const {
 
 template <class Key>
 int64_t IndexLookup<Key>::vocabulary_size() const {
-  const size_t tokens = table_ == nullptr ? 0 : table_->tokens().size();
-  return special_.token_start() + static_cast<int64_t>(tokens);
+  return special_.token_start() + (table_ == nullptr ? 0 : table_->size());
 }
 
 template <class Key>
@@ -238,7 +231,8 @@ std::vector<typename IndexLookup<Key>::Token> IndexLookup<Key>::get_vocabulary(
   std::vector<Token> vocabulary;
   if (include_special_tokens) vocabulary = special_.all();
   if (table_ == nullptr) return vocabulary;
-  vocabulary.insert(vocabulary.end(), table_->tokens().begin(), table_->tokens().end());
+  const std::vector<Key> tokens = table_->tokens();
+  vocabulary.insert(vocabulary.end(), tokens.begin(), tokens.end());
   return vocabulary;
 }
 
@@ -257,7 +251,7 @@ void IndexLookup<Key>::set_vocabulary(const VocabularySource& source,
     fail("idf_weights are for output_mode 'tf_idf' only");
   }
   Tokens<Key> tokens = read_vocabulary<Key>(source, where());
-  const size_t given = tokens.keys.size();
+  const size_t given = tokens.size();
   if (given == 0) {
     fail("the vocabulary", file == nullptr ? "" : " file " + quoted(file->path), " is empty");
   }
@@ -273,7 +267,7 @@ void IndexLookup<Key>::set_vocabulary(const VocabularySource& source,
 
 template <class Key>
 void IndexLookup<Key>::install(std::shared_ptr<const Table> table, Tensor idf_weights) {
-  check_size(special_.token_start() + static_cast<int64_t>(table->tokens().size()));
+  check_size(special_.token_start() + table->size());
   table_ = std::move(table);
   if (mode_ == OutputMode::kTfIdf) idf_weights_ = std::move(idf_weights);
 }
@@ -326,13 +320,6 @@ Tensor IndexLookup<Key>::given_weights(const std::vector<double>& weights,
 // ---- learning -----------------------------------------------------------------------------------
 
 template <class Key>
-void IndexLookup<Key>::begin_adapt() const {
-  if (!static_vocabulary_) return;
-  throw FailedPreconditionError(
-      str(where(), " was made with a vocabulary and cannot adapt; leave .vocabulary out"));
-}
-
-template <class Key>
 void IndexLookup<Key>::count(TokenCounter<Key>& counter, const Leaf& data) const {
   const Keys<Key> keys = keys_of<Key>(data, str(where(), ": adapt"));
   const int64_t rows = num_rows(data);
@@ -344,45 +331,25 @@ void IndexLookup<Key>::count(TokenCounter<Key>& counter, const Leaf& data) const
 }
 
 template <class Key>
-void IndexLookup<Key>::adapt(const data::Dataset& dataset, const AdaptOptions& options) {
-  begin_adapt();
-  if (!options.steps && dataset.cardinality() == data::kInfiniteCardinality) {
-    throw InvalidArgumentError(str(where(), ": adapt to a dataset without an end needs .steps"));
-  }
-  if (options.steps && *options.steps < 0) {
-    throw InvalidArgumentError(str(where(), ": adapt cannot take ", *options.steps, " steps"));
+template <class Data>
+void IndexLookup<Key>::learn(const Data& data, const AdaptOptions& options) {
+  if (static_vocabulary_) {
+    throw FailedPreconditionError(
+        str(where(), " was made with a vocabulary and cannot adapt; leave .vocabulary out"));
   }
   TokenCounter<Key> counter;
-  int64_t left = options.steps.value_or(std::numeric_limits<int64_t>::max());
-  auto iterator = dataset.iterator();
-  while (left-- > 0) {
-    const std::optional<Structure> element = iterator.next();
-    if (!element) break;
-    if (!element->is_leaf()) {
-      throw InvalidArgumentError(str(where(), ": adapt takes elements of one leaf, but got ",
-                                     *element, "; map the dataset to that leaf"));
-    }
-    count(counter, element->leaf());
-  }
+  read_to_adapt(data, options, where(), [&](const Leaf& leaf) { count(counter, leaf); });
   finish_adapt(counter);
 }
 
 template <class Key>
+void IndexLookup<Key>::adapt(const data::Dataset& dataset, const AdaptOptions& options) {
+  learn(dataset, options);
+}
+
+template <class Key>
 void IndexLookup<Key>::adapt(const Leaf& data, const AdaptOptions& options) {
-  begin_adapt();
-  if (options.batch_size < 1) {
-    throw InvalidArgumentError(str(where(), ": batch_size is ", options.batch_size));
-  }
-  TokenCounter<Key> counter;
-  if (data.dim() != 1) {
-    count(counter, data);
-  } else {
-    const int64_t size = data.sizes()[0];
-    for (int64_t begin = 0; begin < size; begin += options.batch_size) {
-      count(counter, data.slice(begin, std::min(begin + options.batch_size, size)));
-    }
-  }
-  finish_adapt(counter);
+  learn(data, options);
 }
 
 template <class Key>

@@ -11,11 +11,11 @@
 #include "cohort/data/dataset.h"
 #include "cohort/keras/layers/base/layer_handle.h"
 #include "cohort/keras/layers/base/layer_state.h"
-#include "cohort/keras/layers/lookup/adapt_options.h"
-#include "cohort/keras/layers/lookup/categorical_encoding.h"
 #include "cohort/keras/layers/lookup/lookup_state.h"
 #include "cohort/keras/layers/lookup/token_counter.h"
 #include "cohort/keras/layers/lookup/token_table.h"
+#include "cohort/keras/layers/preprocessing/adapt_options.h"
+#include "cohort/keras/layers/preprocessing/output_mode.h"
 
 namespace cohort::internal {
 
@@ -68,7 +68,9 @@ class IndexLookup final : public keras::layers::Layer, public VocabularyKeeper {
   // The vocabulary that calls use, or an error; a layer that is traced may have none yet.
   const Table& table() const;
 
-  void begin_adapt() const;
+  // Data: a Dataset or a Leaf.
+  template <class Data>
+  void learn(const Data& data, const keras::layers::AdaptOptions& options);
   void count(TokenCounter<Key>& counter, const Leaf& data) const;
   void finish_adapt(const TokenCounter<Key>& counter);
   Tensor learned_weights(const std::vector<int64_t>& documents, int64_t num_documents) const;

@@ -11,6 +11,7 @@
 
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/lookup/testing_text_file.h"
+#include "cohort/ops/vocabulary/mapped_vocabulary.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -88,6 +89,57 @@ TEST(StringLookup, VocabulariesMayComeAsAnything) {
     EXPECT_THAT(layer.get_vocabulary(), ElementsAre("[UNK]", "a", "b", "c"));
     EXPECT_THAT(lookup_words(layer, {"c", "d"}), ElementsAre(3, 0));
   }
+}
+
+// A small file is mapped if somebody has built its index.
+TEST(StringLookup, OfAMappedFileAllIsAsOfOneThatIsRead) {
+  const std::string text = "the\ncat\r\nsat\non\nmat\n";
+  const TextFile file(text), mapped(text);
+  ASSERT_NE(internal::MappedVocabulary::open(mapped.path(), {.least_bytes = 1}), nullptr);
+  const StringTensor words({"on", "dog", "", "the", "cat\r", "mat"}, {2, 3});
+  for (StringLookupOptions options :
+       {StringLookupOptions{}, StringLookupOptions{.num_oov_indices = 3, .mask_token = ""},
+        StringLookupOptions{.output_mode = "multi_hot"},
+        StringLookupOptions{.mask_token = "", .output_mode = "count"}}) {
+    options.name = "lookup";
+    options.vocabulary = file.path();
+    const StringLookup a(options);
+    options.vocabulary = mapped.path();
+    const StringLookup b(options);
+    EXPECT_TRUE(a(words).tensor().equal(b(words).tensor()));
+    EXPECT_EQ(a.vocabulary_size(), b.vocabulary_size());
+    EXPECT_EQ(a.get_vocabulary(), b.get_vocabulary());
+    EXPECT_EQ(a.get_vocabulary(false), b.get_vocabulary(false));
+    EXPECT_EQ(a.get_config()->json(), b.get_config()->json());
+  }
+  const Tensor indices = at::arange(-1, 8, at::kLong).view({3, 3});
+  const StringLookup a({.vocabulary = file.path(), .mask_token = "m", .invert = true});
+  const StringLookup b({.vocabulary = mapped.path(), .mask_token = "m", .invert = true});
+  EXPECT_EQ(a(indices).strings(), b(indices).strings());
+  EXPECT_THAT(construction_error({.vocabulary = mapped.path(), .mask_token = "cat"}),
+              AllOf(HasSubstr("mask token 'cat'"), HasSubstr("line 2 (byte offset 4)")));
+  EXPECT_THAT(construction_error({.vocabulary = mapped.path(), .max_tokens = 3}),
+              HasSubstr("6 tokens"));
+  const StringLookup strict({.vocabulary = mapped.path(), .num_oov_indices = 0});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { strict(words); }), HasSubstr("'dog'"));
+}
+
+// A large one is mapped without being asked for, and its errors are those of one that is read.
+TEST(StringLookup, MapsLargeFiles) {
+  std::string text;
+  for (int i = 0; text.size() < (size_t{16} << 20); ++i) {
+    text += "a word of some length " + std::to_string(i) + std::string(100, 'x') + "\n";
+  }
+  const TextFile file(text);
+  const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+  const StringLookup layer({.vocabulary = file.path()});
+  EXPECT_THAT(lookup_words(layer, {last.substr(0, last.size() - 1), "?"}),
+              ElementsAre(layer.vocabulary_size() - 1, 0));
+  EXPECT_NE(internal::MappedVocabulary::open(file.path(), {.least_bytes = UINT64_MAX}), nullptr);
+  const TextFile twice(text + "b\nc\nb\n");
+  EXPECT_THAT(construction_error({.vocabulary = twice.path()}),
+              AllOf(HasSubstr("a vocabulary has each token once, but 'b' is at '" + twice.path()),
+                    HasSubstr("(byte offset " + std::to_string(text.size() + 4) + ")")));
 }
 
 TEST(StringLookup, SpecialTokensMayStandAtTheStartOfAList) {

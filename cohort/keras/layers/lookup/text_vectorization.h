@@ -20,7 +20,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/structure/string_tensor.h"
 #include "cohort/keras/layers/base/layer_handle.h"
-#include "cohort/keras/layers/lookup/adapt_options.h"
+#include "cohort/keras/layers/preprocessing/adapt_options.h"
 #include "cohort/keras/layers/lookup/vocabulary.h"
 
 namespace cohort {

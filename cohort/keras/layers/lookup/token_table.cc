@@ -40,20 +40,31 @@ class VocabularyCheck {
 
   void check_not_reserved(size_t i) const {
     const Key& key = tokens_.keys[i];
-    if (special_.mask && key == Key(*special_.mask)) fail_reserved("mask", i);
-    if (special_.invert && key == Key(special_.oov)) fail_reserved("OOV", i);
+    if (special_.mask && key == Key(*special_.mask)) fail_reserved("mask", key, i);
+    if (special_.invert && key == Key(special_.oov)) fail_reserved("OOV", key, i);
+  }
+
+  void check_none_reserved(const VocabularyIndex& mapped) const {
+    const auto check = [&](const char* kind, std::string_view token) {
+      const int64_t number = mapped.find(token);
+      if (number >= 0) fail_reserved(kind, token, static_cast<size_t>(number));
+    };
+    if constexpr (std::is_same_v<Key, std::string_view>) {
+      if (special_.mask) check("mask", *special_.mask);
+      if (special_.invert) check("OOV", special_.oov);
+    }
   }
 
  private:
-  [[noreturn]] void fail_reserved(const char* kind, size_t i) const {
+  template <class Shown>
+  [[noreturn]] void fail_reserved(const char* kind, Shown token, size_t i) const {
     const std::string remedy =
         tokens_.source == TokenSource::kFile
             ? std::string("a vocabulary file holds no special tokens; remove that line")
             : str("give the vocabulary without special tokens, or with all of them at its start: ",
                   show_all(special_.all()));
-    throw InvalidArgumentError(str(layer_, ": the reserved ", kind, " token ",
-                                   show(tokens_.keys[i]), " is in the vocabulary at ",
-                                   tokens_.place(i), "; ", remedy));
+    throw InvalidArgumentError(str(layer_, ": the reserved ", kind, " token ", show(token),
+                                   " is in the vocabulary at ", tokens_.place(i), "; ", remedy));
   }
 
   const SpecialTokens<Key>& special_;
@@ -76,7 +87,8 @@ TokenTable<Key>::TokenTable(SpecialTokens<Key> special, Tokens<Key> tokens,
     : special_(std::move(special)),
       layer_(layer),
       memory_(std::move(tokens.memory)),
-      index_(tokens.keys.size()) {
+      index_(tokens.keys.size()),
+      mapped_(tokens.mapped) {
   const auto special_tokens = special_.all();
   size_t begin = 0;
   if (tokens.source == TokenSource::kGiven && special_tokens.size() <= tokens.keys.size() &&
@@ -86,6 +98,7 @@ TokenTable<Key>::TokenTable(SpecialTokens<Key> special, Tokens<Key> tokens,
     had_special_tokens_ = true;
   }
   const VocabularyCheck<Key> check(special_, tokens, layer_);
+  if (mapped_ != nullptr) check.check_none_reserved(mapped_->index());
   for (size_t i = begin; i < tokens.keys.size(); ++i) {
     check.check_not_reserved(i);
     const auto [number, is_new] = index_.insert(tokens.keys[i]);
@@ -94,8 +107,29 @@ TokenTable<Key>::TokenTable(SpecialTokens<Key> special, Tokens<Key> tokens,
 }
 
 template <class Key>
+std::vector<Key> TokenTable<Key>::tokens() const {
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    if (mapped_ != nullptr) return mapped_->index().tokens();
+  }
+  return index_.keys();
+}
+
+template <class Key>
+int64_t TokenTable<Key>::size() const {
+  return mapped_ != nullptr ? mapped_->index().size() : index_.size();
+}
+
+template <class Key>
+void TokenTable<Key>::find_tokens(const Key* keys, int64_t count, int64_t* numbers) const {
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    if (mapped_ != nullptr) return mapped_->index().find_all(keys, count, numbers);
+  }
+  index_.find_all(keys, count, numbers);
+}
+
+template <class Key>
 void TokenTable<Key>::find(const Key* keys, int64_t count, int64_t* indices) const {
-  index_.find_all(keys, count, indices);
+  find_tokens(keys, count, indices);
   const int64_t start = special_.token_start();
   bool all_found = true;
   for (int64_t i = 0; i < count; ++i) {
@@ -119,7 +153,9 @@ void TokenTable<Key>::fail_out_of_vocabulary(const Key* keys, int64_t count) con
   std::vector<Key> missing;
   size_t total = 0;
   for (int64_t i = 0; i < count; ++i) {
-    if (index_.find(keys[i]) >= 0 || out_of_vocabulary(keys[i]) != kMissing) continue;
+    int64_t number = -1;
+    find_tokens(&keys[i], 1, &number);
+    if (number >= 0 || out_of_vocabulary(keys[i]) != kMissing) continue;
     if (missing.size() < kShown) missing.push_back(keys[i]);
     ++total;
   }
@@ -130,11 +166,24 @@ void TokenTable<Key>::fail_out_of_vocabulary(const Key* keys, int64_t count) con
 }
 
 template <class Key>
-Key TokenTable<Key>::token_at(int64_t index) const {
-  if (index == 0 && special_.oov_start() == 1) return Key(*special_.mask);
-  const int64_t number = index - special_.token_start();
-  if (index < 0 || number < 0 || number >= index_.size()) return Key(special_.oov);
-  return index_.keys()[static_cast<size_t>(number)];
+void TokenTable<Key>::tokens_at(const int64_t* indices, int64_t count, Key* tokens) const {
+  std::vector<int64_t> numbers(static_cast<size_t>(count), -1);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = indices[i];
+    const bool is_mask = index == 0 && special_.oov_start() == 1;
+    tokens[i] = is_mask ? Key(*special_.mask) : Key(special_.oov);
+    if (index >= special_.token_start()) {
+      numbers[static_cast<size_t>(i)] = index - special_.token_start();
+    }
+  }
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    if (mapped_ != nullptr) return mapped_->index().tokens_at(numbers.data(), count, tokens);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t number = numbers[static_cast<size_t>(i)];
+    if (number < 0 || number >= index_.size()) continue;
+    tokens[i] = index_.keys()[static_cast<size_t>(number)];
+  }
 }
 
 template <class Key>
@@ -144,7 +193,7 @@ Leaf TokenTable<Key>::tokens_at(const std::shared_ptr<const TokenTable>& table,
   const int64_t count = indices.numel();
   if constexpr (std::is_same_v<Key, int64_t>) {
     Tensor tokens = at::empty(indices.sizes(), int64);
-    for (int64_t i = 0; i < count; ++i) tokens.data_ptr<int64_t>()[i] = table->token_at(index[i]);
+    table->tokens_at(index, count, tokens.data_ptr<int64_t>());
     return tokens;
   } else {
     struct Memory {
@@ -152,8 +201,8 @@ Leaf TokenTable<Key>::tokens_at(const std::shared_ptr<const TokenTable>& table,
       std::vector<std::string_view> views;
     };
     auto memory = std::make_shared<Memory>(Memory{table, {}});
-    memory->views.reserve(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) memory->views.push_back(table->token_at(index[i]));
+    memory->views.resize(static_cast<size_t>(count));
+    table->tokens_at(index, count, memory->views.data());
     const std::string_view* views = memory->views.data();
     return StringTensor::over(std::move(memory), views, indices.sizes().vec());
   }

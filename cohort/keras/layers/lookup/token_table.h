@@ -45,7 +45,8 @@ class TokenTable {
   TokenTable(SpecialTokens<Key> special, Tokens<Key> tokens, const std::string& layer);
 
   // Tokens without the special ones.
-  const std::vector<Key>& tokens() const { return index_.keys(); }
+  std::vector<Key> tokens() const;
+  int64_t size() const;  // how many these are
   // Whether `tokens` began with the special ones.
   bool had_special_tokens() const { return had_special_tokens_; }
 
@@ -64,12 +65,15 @@ class TokenTable {
   // kMissing where there is no index for it.
   int64_t out_of_vocabulary(Key key) const;
   [[noreturn]] void fail_out_of_vocabulary(const Key* keys, int64_t count) const;
-  Key token_at(int64_t index) const;
+  // The numbers of tokens, from 0; -1 where there is none.
+  void find_tokens(const Key* keys, int64_t count, int64_t* numbers) const;
+  void tokens_at(const int64_t* indices, int64_t count, Key* tokens) const;
 
   SpecialTokens<Key> special_;
   std::string layer_;
   std::shared_ptr<const void> memory_;
   KeyIndex<Key> index_;
+  std::shared_ptr<const MappedVocabulary> mapped_;  // then the index is empty
   bool had_special_tokens_ = false;
 };
 

@@ -2,11 +2,13 @@
 
 #include <ATen/ops/tensor.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/ops/lookup/text_lines.h"
+#include "cohort/ops/vocabulary/text_chunks.h"
 
 namespace cohort {
 namespace internal {
@@ -33,29 +35,51 @@ void set_keys(Tokens<int64_t>& tokens, const TextLines& text, const std::string&
   }
 }
 
-TextLines read_lines(const std::string& path, const std::string& layer) {
+// Integers are read: a number has more than one text.
+template <class Key>
+std::shared_ptr<const MappedVocabulary> map_file(const std::string& path,
+                                                 const std::string& layer) {
+  if constexpr (std::is_same_v<Key, int64_t>) return nullptr;
   try {
-    return read_text_lines(path);
-  } catch (const NotFoundError&) {
-    throw InvalidArgumentError(
-        str(layer, ": the vocabulary file ", quoted(path), " does not exist"));
+    return MappedVocabulary::open(path);
+  } catch (const RepeatedTokenError& error) {
+    throw InvalidArgumentError(str(layer, ": a vocabulary has each token once, but ",
+                                   quoted(error.token()), " is at ", error.first(),
+                                   " and again at ", error.second()));
   }
 }
 
 template <class Key>
-Tokens<Key> read_file(const std::string& path, const std::string& layer) {
-  const auto text = std::make_shared<const TextLines>(read_lines(path, layer));
+Tokens<Key> read_file_that_exists(const std::string& path, const std::string& layer) {
   Tokens<Key> tokens;
   tokens.source = TokenSource::kFile;
+  tokens.mapped = map_file<Key>(path, layer);
+  if (tokens.mapped != nullptr) {
+    tokens.place = [mapped = tokens.mapped](size_t i) {
+      return mapped->place(static_cast<int64_t>(i));
+    };
+    return tokens;
+  }
+  const auto text = std::make_shared<const TextLines>(read_text_lines(path));
   set_keys(tokens, *text, path);
   tokens.memory = text->bytes;
   // Lines are found again only where a message needs one.
   tokens.place = [bytes = text->bytes, path](size_t i) {
     size_t begin = 0;
     for (size_t line = 0; line < i; ++line) begin = bytes->find('\n', begin) + 1;
-    return str(quoted(path), ", line ", i + 1, " (byte offset ", begin, ")");
+    return line_place(path, i, begin);
   };
   return tokens;
+}
+
+template <class Key>
+Tokens<Key> read_file(const std::string& path, const std::string& layer) {
+  try {
+    return read_file_that_exists<Key>(path, layer);
+  } catch (const NotFoundError&) {
+    throw InvalidArgumentError(
+        str(layer, ": the vocabulary file ", quoted(path), " does not exist"));
+  }
 }
 
 }  // namespace

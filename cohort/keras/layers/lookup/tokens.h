@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/keras/layers/lookup/vocabulary.h"
+#include "cohort/ops/vocabulary/mapped_vocabulary.h"
 
 namespace cohort::internal {
 
@@ -18,10 +19,16 @@ enum class TokenSource { kGiven, kFile, kLearned };
 template <class Key>
 struct Tokens {
   std::vector<Key> keys;
+  // In place of the keys: those of a large file.
+  std::shared_ptr<const MappedVocabulary> mapped = nullptr;
   std::shared_ptr<const void> memory = nullptr;  // what the views show
   TokenSource source = TokenSource::kGiven;
   // The place of token `i`, for messages: "index 3", "'words.txt', line 4 (byte offset 17)".
   std::function<std::string(size_t i)> place = [](size_t i) { return str("index ", i); };
+
+  size_t size() const {
+    return mapped == nullptr ? keys.size() : static_cast<size_t>(mapped->index().size());
+  }
 };
 
 // A leaf's elements as keys, one after another.
