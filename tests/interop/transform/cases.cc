@@ -131,14 +131,13 @@ CaseOutputs vocabulary_weighted(const Columns& inputs) {
 CaseOutputs vocabulary_options(const Columns& inputs) {
   const Column& x = inputs["x"];
   const auto apply = tft::compute_and_apply_vocabulary;
-  return {
-      {{"fraction", apply(x, {.frequency_threshold = 1.5, .vocab_filename = "a/b:c  d-e_f.txt"})},
-       {"default",
-        apply(x, {.default_value = int64_t{1} << 62, .top_k = 1, .vocab_filename = "default"})},
-       {"both", apply(x, {.top_k = 2, .frequency_threshold = 3, .vocab_filename = "both"})},
-       {"reserved", apply(x, {.top_k = 3,
-                              .vocab_filename = "reserved",
-                              .reserved_tokens = {"<pad>", "c", "zz"}})}}};
+  return {{{"fraction", apply(x, {.frequency_threshold = 1.5, .vocab_filename = "b:c  d-e_f.txt"})},
+           {"default",
+            apply(x, {.default_value = int64_t{1} << 62, .top_k = 1, .vocab_filename = "default"})},
+           {"both", apply(x, {.top_k = 2, .frequency_threshold = 3, .vocab_filename = "both"})},
+           {"reserved", apply(x, {.top_k = 3,
+                                  .vocab_filename = "reserved",
+                                  .reserved_tokens = {"<pad>", "c", "zz"}})}}};
 }
 
 CaseOutputs vocabulary_of_another_column(const Columns& inputs) {

@@ -249,7 +249,7 @@ def vocabulary_weighted(inputs):
 def vocabulary_options(inputs):
     x = inputs["x"]
     apply = tft.compute_and_apply_vocabulary
-    return {"fraction": apply(x, frequency_threshold=1.5, vocab_filename="a/b:c  d-e_f.txt"),
+    return {"fraction": apply(x, frequency_threshold=1.5, vocab_filename="b:c  d-e_f.txt"),
             "default": apply(x, top_k=1, default_value=2**62, vocab_filename="default"),
             "both": apply(x, top_k=2, frequency_threshold=3, vocab_filename="both"),
             "reserved": apply(x, reserved_tokens=["<pad>", "c", "zz"], top_k=3,

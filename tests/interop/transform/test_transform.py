@@ -1,6 +1,6 @@
 """Every case of cases.py: cohort/transform gives what real tensorflow-transform gave.
 
-The latter is read from the directory that reference.py wrote, so that TensorFlow need not run again.
+The latter is read from the directory that reference.py wrote: TensorFlow need not run again.
 """
 
 import bisect
