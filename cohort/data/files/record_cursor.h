@@ -34,9 +34,9 @@ class RecordCursor {
   // The next records, `most` at most, at least one; has_record() was true.
   RecordSlice take(int64_t most);
 
-  // Whether the next record is there already.
-  bool has_waiting() const { return row_ < run_.records.size(); }
-  // The last `count` records of the last slice come again; it has at least as many.
+  // Whether the next record is in memory.
+  bool has_buffered() const { return row_ < run_.records.size(); }
+  // Undoes the last take() for the last `count` records of its slice.
   void put_back(size_t count) { row_ -= count; }
 
   const std::string& file() const { return reader_->file(); }

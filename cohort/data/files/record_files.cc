@@ -57,10 +57,10 @@ class RecordFilesIterator final : public DataIterator {
   // The slot in turn that has a record, after opening and closing what it takes; null at the end.
   // An error is that of one element.
   Slot* find_record();
-  // Takes up to `n` records in turn, as long as no file has to be read, opened or closed; there is
-  // one.
-  void take_waiting(int64_t n);
-  // How many of these records, from the first on, become elements.
+  // Takes up to `n` records in turn into slices_, and stops where a file has to be read, opened or
+  // closed. The slot in turn has a record.
+  void take_buffered(int64_t n);
+  // The number of records at the front of slices_ that can be decoded.
   size_t count_good() const;
   // Records after the first `count` come again.
   void put_back_after(size_t count);
@@ -226,7 +226,7 @@ int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
   return count;
 }
 
-void RecordFilesIterator::take_waiting(int64_t n) {
+void RecordFilesIterator::take_buffered(int64_t n) {
   slices_.clear();
   owners_.clear();
   const int64_t most = slots_.size() == 1 ? n : 1;
@@ -236,7 +236,7 @@ void RecordFilesIterator::take_waiting(int64_t n) {
       advance();
       continue;
     }
-    if (!slot.cursor || !slot.cursor->has_waiting()) return;
+    if (!slot.cursor || !slot.cursor->has_buffered()) return;
     slices_.push_back(slot.cursor->take(most));
     owners_.push_back(current_);
     count += std::ssize(slices_.back().records);
@@ -276,7 +276,7 @@ void RecordFilesIterator::put_back_after(size_t count) {
 
 int64_t RecordFilesIterator::next_run(int64_t n, Structure& out) {
   if (find_record() == nullptr) return 0;
-  take_waiting(n);
+  take_buffered(n);
   const std::string& file = note_file(slots_[owners_.front()].cursor->file());
   try {
     out = format_->block(slices_, file);

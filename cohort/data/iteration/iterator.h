@@ -71,8 +71,8 @@ class DataIterator {
   // Whether there is next_run, which costs as little as next_block; has_blocks() is true then, too.
   // The elements are records: all their leaves are scalars.
   virtual bool has_runs() const { return false; }
-  // A block for those to whom each element counts: it ends before an element that fails, and only
-  // one whose first element fails is an error, which is that element's alone.
+  // A block that ends before an element that fails. If the first element fails, its error is thrown
+  // and this element alone is consumed.
   virtual int64_t next_run(int64_t n, Structure& out);
 
   // The next block of elements that need not be adjacent: for each of `gaps` (at least one), skips

@@ -79,7 +79,8 @@ class ElementBufferIterator final : public DataIterator {
     std::shared_ptr<const IteratorState> state;  // the input's, before the first element
     int64_t buffered = 0;                        // elements of it that are in the buffer
   };
-  // What the buffer holds is found by the first call: those who want blocks get records as columns.
+  // The first call decides what the buffer holds: elements, or records as columns where blocks are
+  // asked for.
   enum class Holds { kNothing, kElements, kRecords };
 
   // After a restore, a row of a block, which takes a tensor of its own only when it is drawn.
@@ -136,12 +137,12 @@ class ElementBufferIterator final : public DataIterator {
     buffer_.push();
     ++segment.buffered;
   }
-  // The records of an element that was read again, as columns.
+  // Moves the elements that a restore has read into columns.
   void hold_records();
   // The next records that come together, `n` at most; 0 at the end of the input.
   int64_t read_records(int64_t n, Structure& block);
-  // Puts `count` records of a block into the buffer, and draws as long as it is full, or has all
-  // that there is: `wanted` at most. Returns how many.
+  // Puts `count` records of a block into the buffer. Draws `wanted` records at most, while the buffer
+  // is full or the input has ended, and returns their number.
   int64_t exchange_records(const Structure& block, int64_t count, int64_t wanted);
   int64_t skip_records(int64_t n);
 
@@ -234,7 +235,7 @@ int64_t ElementBufferIterator::exchange_records(const Structure& block, int64_t 
   return drawn;
 }
 
-// Reads and draws as that many calls of next would.
+// Reads and draws in the order in which `n` calls of next() do.
 int64_t ElementBufferIterator::next_block(int64_t n, Structure& out) {
   if (holds_ == Holds::kElements) {
     std::vector<Structure> elements;
