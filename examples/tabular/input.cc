@@ -8,11 +8,12 @@ namespace tabular {
 namespace tf = cohort;
 namespace layers = tf::keras::layers;
 
-tf::data::Dataset read_table(const std::string& path, const Options& options) {
-  return tf::data::experimental::make_csv_dataset(path, options.batch,
+tf::data::Dataset read_table(const std::string& path, int64_t batch_size,
+                             std::optional<int64_t> epochs, const Options& options) {
+  return tf::data::experimental::make_csv_dataset(path, batch_size,
                                                   {.label_name = options.label,
                                                    .na_value = options.na_value,
-                                                   .num_epochs = 1,
+                                                   .num_epochs = epochs,
                                                    .shuffle_seed = options.seed});
 }
 

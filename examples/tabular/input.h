@@ -3,6 +3,8 @@
 
 #include <cohort/cohort.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "columns.h"
@@ -10,8 +12,9 @@
 
 namespace tabular {
 
-// One pass over the table, in batches (columns, label).
-cohort::data::Dataset read_table(const std::string& path, const Options& options);
+// Batches (columns, label) of `batch_size` rows; `epochs`: as make_csv_dataset's num_epochs.
+cohort::data::Dataset read_table(const std::string& path, int64_t batch_size,
+                                 std::optional<int64_t> epochs, const Options& options);
 
 // The classes of the label, as numbers from 0 on.
 class Labels {

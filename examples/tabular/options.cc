@@ -12,7 +12,8 @@ Options parse_options(int argc, char** argv) {
   auto* const csv = app.add_option("--csv", options.csv,
                                    "Files with a header, as a path or pattern. Default: a table of "
                                    "customers, which is made from the seed");
-  app.add_option("--made", options.made, "Where that table is written. Default: among temporary files");
+  app.add_option("--made", options.made,
+                 "Where that table is written. Default: among temporary files");
   app.add_option("--rows", options.rows, "Of that table")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
@@ -28,6 +29,12 @@ Options parse_options(int argc, char** argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   app.add_option("--replicas", options.replicas)->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--ps", options.ps, "Train with so many parameter servers, in this process")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
+  app.add_option("--workers", options.workers, "With --ps")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "Of the table, the order and initial values")
       ->capture_default_str();
   try {

@@ -22,6 +22,10 @@ def main():
         assert learned.returncode == 0, learned.stderr
         accuracies = [float(text) for text in re.findall(r"accuracy: ([0-9.]+)", learned.stdout)]
         assert len(accuracies) == 3 and accuracies[-1] > 0.8, learned.stdout
+        served = run("--made", made, "--rows", "4000", "--epochs", "2", "--ps", "2")
+        assert served.returncode == 0, served.stderr
+        accuracies = [float(text) for text in re.findall(r"accuracy: ([0-9.]+)", served.stdout)]
+        assert len(accuracies) == 2 and accuracies[-1] > 0.75, served.stdout
         first = made.read_bytes()
         assert first.count(b"\n") == 4001
         run("--made", made, "--rows", "4000", "--epochs", "1", "--seed", "2")

@@ -86,6 +86,10 @@ Table table_of(const std::vector<std::string>& files, const MakeCsvDatasetOption
   if (options.column_names.empty() && !options.header) {
     throw InvalidArgumentError("files without a header (.header = false) need column_names");
   }
+  if (options.num_rows_for_inference && *options.num_rows_for_inference < 0) {
+    throw InvalidArgumentError(str("num_rows_for_inference is ", *options.num_rows_for_inference,
+                                   "; it must be at least 0, or none for all rows"));
+  }
   const std::vector<std::string> names =
       options.column_names.empty() ? csv_header(files, csv) : options.column_names;
   check_names(names);

@@ -51,6 +51,7 @@ TEST_F(MakeCsv, GivesBatchesOfColumns) {
                           "{'n': [0], 'x': [1.5], 's': [\"\"]}"));
   EXPECT_THAT(read("n,s\n1,a\n2,b\n", {.label_name = "n"}),
               ElementsAre("({'s': [\"a\", \"b\"]}, [1, 2])"));
+  EXPECT_THAT(read("n\n1\n2\n", {.label_name = "n"}), ElementsAre("({}, [1, 2])"));
   const Dataset dataset = make_csv_dataset(path("a.csv"), 2, once({.label_name = "n"}));
   for (const Structure& batch : dataset) {
     EXPECT_FALSE(dataset.element_spec().first_mismatch(batch)) << batch;
@@ -68,6 +69,8 @@ TEST_F(MakeCsv, TypesFitTheFirstRows) {
   EXPECT_EQ(types("a\n1\nx\n", {.num_rows_for_inference = 1}), "int32");
   EXPECT_EQ(types("a\n1\nx\n", {.num_rows_for_inference = std::nullopt}), "string");
   EXPECT_EQ(types("a\n1\n", {.num_rows_for_inference = 0}), "string");
+  EXPECT_THAT(error("a\n1\n", {.num_rows_for_inference = -1}),
+              HasSubstr("num_rows_for_inference is -1"));
   // Rows count over all files.
   write("b.csv", "a\n1\n");
   write("c.csv", "a\nx\n");

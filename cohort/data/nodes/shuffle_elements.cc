@@ -141,8 +141,8 @@ class ElementBufferIterator final : public DataIterator {
   void hold_records();
   // The next records that come together, `n` at most; 0 at the end of the input.
   int64_t read_records(int64_t n, Structure& block);
-  // Puts `count` records of a block into the buffer. Draws `wanted` records at most, while the buffer
-  // is full or the input has ended, and returns their number.
+  // Puts `count` records of a block into the buffer. Draws `wanted` records at most, while the
+  // buffer is full or the input has ended, and returns their number.
   int64_t exchange_records(const Structure& block, int64_t count, int64_t wanted);
   int64_t skip_records(int64_t n);
 
