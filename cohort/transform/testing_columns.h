@@ -9,6 +9,9 @@
 #include "cohort/core/structure/structure.h"
 #include "cohort/core/testing_folder.h"
 #include "cohort/data/dataset.h"
+#include "cohort/transform/graph/batch_columns.h"
+#include "cohort/transform/graph/evaluation.h"
+#include "cohort/transform/graph/graph.h"
 #include "cohort/transform/output/analyze.h"
 
 namespace cohort::transform {
@@ -40,8 +43,21 @@ inline data::Dataset batches(const Structure& columns) {
   return data::Dataset::from_tensor_slices(columns).batch(2);
 }
 
-// What `function` makes of `columns`, analysed in batches and applied to all rows at once.
+// What `function` makes of `columns`, analysed in batches and applied to all rows at once. A file is
+// written only where there is something to analyse.
 inline Structure transformed(const Structure& columns, const PreprocessingFunction& function) {
+  const internal::TransformGraph graph =
+      internal::trace(function, internal::column_types(batches(columns).element_spec()));
+  if (graph.analyses.empty()) {
+    std::vector<int> steps;
+    for (const auto& [name, step] : graph.outputs) steps.push_back(step);
+    const auto values = internal::Evaluation(graph, steps, {})(columns);
+    Structure::Dict outputs;
+    for (size_t i = 0; i < values.size(); ++i) {
+      outputs.emplace_back(graph.outputs[i].first, internal::column_structure(values[i]));
+    }
+    return dict(outputs);
+  }
   const internal::TemporaryFolder folder;
   return analyze_dataset(batches(columns), function, folder / "output")
       .transform_raw_features(columns);

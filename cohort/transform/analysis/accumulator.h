@@ -144,6 +144,8 @@ class Analysis {
   // The names of the constants in its results, and whether there is a file.
   virtual std::vector<std::string> result_names() const = 0;
   virtual bool writes_file() const { return false; }
+  // Whether accumulators grow up to AnalysisContext::memory_limit; others are small.
+  virtual bool uses_memory_limit() const { return false; }
 
   virtual std::unique_ptr<Accumulator> start(const AnalysisContext& context) const = 0;
 };

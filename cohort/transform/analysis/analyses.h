@@ -20,7 +20,7 @@ struct NumericOptions {
   // The dtype of the input. Not given: that of the first batch (float32 if there is none).
   std::optional<DType> dtype = std::nullopt;
   // All values make one result of shape []. Else each position within a row has its own, and the
-  // result has the shape of a row; for dense inputs only.
+  // result has the shape of a row, with 2^20 positions at most; for dense inputs only.
   bool reduce_instance_dims = true;
 };
 
@@ -66,12 +66,12 @@ struct VocabularyOptions {
 // Writes a text file, a token a line: the most frequent first, those of one frequency with the
 // greatest token first. The input has strings or integers, whose tokens are their decimal digits.
 // Left out are tokens that are empty or contain a newline or a carriage return. An empty vocabulary
-// has the one line that tf.Transform writes then. Result "size", int64: the number of lines. Weights
-// are summed exactly; a sum that is NaN is the lowest of all.
+// has the one line that tf.Transform writes then. Weights are summed exactly; a sum that is NaN is
+// the lowest of all. Result "size", int64: the number of lines.
 AnalysisPtr vocabulary_analysis(const VocabularyOptions& options = {});
 
-// Results "keys", strings in ascending order, and "counts", int64 of the same shape. The input has
-// strings or integers, whose keys are their decimal digits.
+// Results "keys", in ascending order, and "counts", int64 of the same shape. Integers make keys of
+// int64, in the order of their decimal digits as texts.
 AnalysisPtr count_per_key_analysis();
 
 // How often each number of [0, num_buckets) occurs: the counts of a histogram whose input was
@@ -81,7 +81,7 @@ AnalysisPtr bucket_counts_analysis(int64_t num_buckets);
 
 // In how many rows each index occurs. The input has int64 of at least 0, dense or ragged. Results
 // "documents", int64 [1 + the largest index], and "rows", int64: the number of all rows.
-// Errors of add(): InvalidArgument (a negative index, or one above 2^31).
+// Errors of add(): InvalidArgument (a negative index, or one of 2^27 or more).
 AnalysisPtr document_frequencies_analysis();
 
 // The analysis of this kind and these attributes; a whole number may stand for a double.

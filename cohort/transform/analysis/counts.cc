@@ -4,6 +4,7 @@
 
 #include "cohort/core/bytes/fields.h"
 #include "cohort/core/structure/contiguous_elements.h"
+#include "cohort/core/text.h"
 #include "cohort/ops/make_tensor.h"
 #include "cohort/transform/analysis/attributes.h"
 #include "cohort/transform/analysis/numeric_column.h"
@@ -31,7 +32,18 @@ class KeyCounts final : public TokenAccumulator<TokenCount> {
       keys.emplace_back(counted->entry().token);
       counts.push_back(counted->entry().amount.value);
     }
-    return {{{"keys", StringTensor(keys)}, {"counts", tensor_of(counts)}}};
+    return {{{"keys", keys_leaf(keys)}, {"counts", tensor_of(counts)}}};
+  }
+  Leaf keys_leaf(const std::vector<std::string>& keys) const {
+    if (has_strings()) return StringTensor(keys);
+    std::vector<int64_t> numbers;
+    for (const std::string& key : keys) {
+      // A key that is no number came in a piece from a task whose column has strings.
+      const auto number = parse_number<int64_t>(key);
+      if (!number) return StringTensor(keys);
+      numbers.push_back(*number);
+    }
+    return tensor_of(numbers);
   }
 };
 
@@ -165,7 +177,7 @@ class BucketCounts final : public IndexCounts {
 class DocumentFrequencies final : public IndexCounts {
  public:
   explicit DocumentFrequencies(std::string name)
-      : IndexCounts(std::move(name), {}, int64_t{1} << 31) {}
+      : IndexCounts(std::move(name), {}, int64_t{1} << 27) {}
 
  private:
   void add_batch(const ColumnBatch& column) override {
@@ -206,10 +218,11 @@ class DocumentFrequencies final : public IndexCounts {
 }  // namespace
 
 AnalysisPtr count_per_key_analysis() {
-  return simple_analysis({.kind = "count_per_key", .result_names = {"keys", "counts"}},
-                         [](std::string name, const AnalysisContext& context) {
-                           return std::make_unique<KeyCounts>(std::move(name), context);
-                         });
+  return simple_analysis(
+      {.kind = "count_per_key", .result_names = {"keys", "counts"}, .uses_memory_limit = true},
+      [](std::string name, const AnalysisContext& context) {
+        return std::make_unique<KeyCounts>(std::move(name), context);
+      });
 }
 
 AnalysisPtr bucket_counts_analysis(int64_t num_buckets) {

@@ -247,6 +247,7 @@ TEST(NumericAnalyses, RefuseWhatTheyCannotTake) {
   EXPECT_THAT(error(*sum_analysis(each), {{ragged(zeros({2}), {0, 2})}}), HasSubstr("ragged"));
   EXPECT_THAT(error(*sum_analysis(), {{ragged(zeros({2}), {0, 3, 2})}}), HasSubstr("ascend"));
   EXPECT_THAT(error(*sum_analysis(), {{{zeros({2}), std::nullopt, 3}}}), HasSubstr("3 rows"));
+  EXPECT_THAT(error(*sum_analysis(each), {{dense(zeros({1, (1 << 20) + 1}))}}), HasSubstr("2^20"));
   EXPECT_THAT(error(*sum_analysis(), {{}}), HasSubstr("takes 1 columns, but got 0"));
   EXPECT_THROW(sum_analysis({.dtype = boolean})->start(folder.context()), InvalidArgumentError);
 }

@@ -37,12 +37,6 @@ void check_numeric(DType dtype) {
   }
 }
 
-int64_t product_of(const std::vector<int64_t>& shape) {
-  int64_t product = 1;
-  for (const int64_t size : shape) product *= size;
-  return product;
-}
-
 struct SavedForm {
   std::optional<uint32_t> dtype;
   bool knows_shape = false;
@@ -84,6 +78,15 @@ void check_rows(const ColumnBatch& column) {
   }
 }
 
+bool has_possible_features(const std::vector<int64_t>& shape) {
+  constexpr int64_t kMostFeatures = 1 << 20;
+  int64_t features = 1;
+  for (const int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(features, size, &features)) return false;
+  }
+  return features <= kMostFeatures;
+}
+
 DType computed_dtype(DType dtype) {
   switch (dtype) {
     case DType::Half:
@@ -116,7 +119,11 @@ NumericForm::NumericForm(const NumericOptions& options)
   if (dtype_) check_numeric(*dtype_);
 }
 
-size_t NumericForm::num_features() const { return static_cast<size_t>(product_of(shape())); }
+size_t NumericForm::num_features() const {
+  size_t features = 1;
+  for (const int64_t size : shape()) features *= static_cast<size_t>(size);
+  return features;
+}
 
 NumericValues NumericForm::take(const ColumnBatch& column) {
   check_rows(column);
@@ -142,9 +149,13 @@ NumericValues NumericForm::take(const ColumnBatch& column) {
     throw InvalidArgumentError(str("rows before this batch have shape ", shape_str(*shape_),
                                    ", but its rows have ", shape_str(shape)));
   }
-  taken.features = product_of(shape);
-  taken.rows = column.rows;
+  if (!has_possible_features(shape)) {
+    throw InvalidArgumentError(str("rows of shape ", shape_str(shape),
+                                   " have more than 2^20 positions; reduce instance dimensions"));
+  }
   shape_ = std::move(shape);
+  taken.features = static_cast<int64_t>(num_features());
+  taken.rows = column.rows;
   return taken;
 }
 
@@ -182,20 +193,13 @@ void NumericForm::join_saved(std::string_view bytes, std::string_view what) {
   NumericForm other({.dtype = std::nullopt, .reduce_instance_dims = reduced_});
   if (saved.dtype) {
     const auto dtype = static_cast<DType>(*saved.dtype);
-    if (*saved.dtype > static_cast<uint32_t>(DType::Double) && dtype != DType::BFloat16) {
-      reader.fail_range();
-    }
-    if (!is_numeric(dtype)) reader.fail("names a dtype that has no analyses");
+    if (*saved.dtype > INT8_MAX || !is_numeric(dtype))
+      reader.fail("names a dtype that has no analyses");
     other.dtype_ = dtype;
   }
   if (saved.knows_shape) {
     if (reduced_) reader.fail("has a shape, though instance dimensions are reduced");
-    int64_t features = 1;
-    for (const int64_t size : saved.shape) {
-      if (size < 0 || __builtin_mul_overflow(features, size, &features)) {
-        reader.fail("has an impossible shape");
-      }
-    }
+    if (!has_possible_features(saved.shape)) reader.fail("has an impossible shape");
     other.shape_ = saved.shape;
   }
   try {

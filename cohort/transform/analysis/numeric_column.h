@@ -17,6 +17,10 @@ namespace cohort::internal {
 // Errors: InvalidArgument (row_splits that do not fit the values and rows, values [rows, ..] else).
 void check_rows(const ColumnBatch& column);
 
+// Whether rows may have this shape: sizes of at least 0, and 2^20 positions at most, because each
+// has a state of up to 2 KiB.
+bool has_possible_features(const std::vector<int64_t>& shape);
+
 // float32 of float16 and bfloat16, int32 of shorter integers, else the dtype itself.
 DType computed_dtype(DType dtype);
 
@@ -42,7 +46,7 @@ class NumericForm {
 
   DType dtype() const { return dtype_.value_or(float32); }
   bool is_floating() const { return isFloatingType(dtype()); }
-  // That of a row; [] where dimensions are reduced, or nothing is known.
+  // The shape of a row; [] where dimensions are reduced, or nothing is known.
   std::vector<int64_t> shape() const { return shape_.value_or(std::vector<int64_t>()); }
   size_t num_features() const;
 

@@ -1,10 +1,12 @@
 #include "cohort/transform/analysis/quantile_sketch.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
+#include "cohort/transform/analysis/radix_sort.h"
 
 namespace cohort::internal {
 namespace {
@@ -21,6 +23,9 @@ size_t least_compacted(double epsilon) {
   while (bound(k) > epsilon) k *= 1.02;
   return static_cast<size_t>(std::ceil(k));
 }
+
+// floor(log2(weight)) + 1023, with all that is subnormal in one level.
+int level_of(double weight) { return static_cast<int>(std::bit_cast<uint64_t>(weight) >> 52); }
 
 struct SavedSketch {
   std::vector<double> values;
@@ -65,7 +70,7 @@ void QuantileSketch::merge(const QuantileSketch& other) {
 QuantileSketch::Items QuantileSketch::sorted(Items items) {
   std::sort(items.begin(), items.end(),
             [](const Item& a, const Item& b) { return a.value < b.value; });
-  return merged(items, {});
+  return items.empty() ? items : merged(items, {});
 }
 
 QuantileSketch::Items QuantileSketch::merged(const Items& a, const Items& b) {
@@ -89,7 +94,7 @@ QuantileSketch::Items QuantileSketch::merged(const Items& a, const Items& b) {
 
 void QuantileSketch::flush() {
   if (!values_.empty()) {
-    std::sort(values_.begin(), values_.end());
+    radix_sort(values_, scratch_);
     Items items;
     items.reserve(values_.size());
     for (const double value : values_) {
@@ -100,56 +105,77 @@ void QuantileSketch::flush() {
       }
     }
     values_.clear();
-    place(std::move(items));
+    place(items);
   }
   if (weighted_.empty()) return;
   place(sorted(std::move(weighted_)));
   weighted_.clear();
 }
 
-void QuantileSketch::place(Items items) {
+// Puts items that come in order into the lists of their levels, in this order.
+class QuantileSketch::Divider {
+ public:
+  explicit Divider(Levels& levels) : levels_(levels) {}
+  void put(const Item& item) {
+    const int number = level_of(item.weight);
+    if (list_ == nullptr || number != number_) {
+      number_ = number;
+      list_ = &levels_[number];
+    }
+    list_->push_back(item);
+  }
+
+ private:
+  Levels& levels_;
+  int number_ = 0;
+  Items* list_ = nullptr;  // of level number_: most neighbours have the same
+};
+
+void QuantileSketch::place(const Items& items) {
   Levels pending;
-  const auto put = [&](const Item& item) { pending[std::ilogb(item.weight)].push_back(item); };
+  Divider arriving(pending);
   for (const Item& item : items) {
     weight_ += item.weight;
-    put(item);
+    arriving.put(item);
   }
   // Items only ever move to a higher level, so that each is visited once.
   while (!pending.empty()) {
     const int number = pending.begin()->first;
-    const Items arrived = std::move(pending.begin()->second);
-    pending.erase(pending.begin());
     Items& level = levels_[number];
-    Items kept;
+    level = merged(level, pending.begin()->second);
+    pending.erase(pending.begin());
     Levels up;
-    for (const Item& item : merged(level, arrived)) {
-      const int place = std::ilogb(item.weight);
-      (place == number ? kept : up[place]).push_back(item);  // equal values, with their sum
+    Divider moving(up);
+    size_t kept = 0;
+    for (const Item& item : level) {
+      if (level_of(item.weight) == number) {
+        level[kept++] = item;
+      } else {
+        moving.put(item);  // equal values, with their sum
+      }
     }
-    level = std::move(kept);
+    level.resize(kept);
     // A third more, so that a level of many equal values is not looked at again and again.
-    if (level.size() >= least_compacted_ + least_compacted_ / 3) {
-      for (const Item& item : compact(level)) up[std::ilogb(item.weight)].push_back(item);
+    if (level.size() >= least_compacted_ + least_compacted_ / 3) compact(level, up);
+    for (auto& [place, moved] : up) {
+      Items& there = pending[place];
+      there = merged(there, sorted(std::move(moved)));
     }
-    for (auto& [place, moved] : up)
-      pending[place] = merged(pending[place], sorted(std::move(moved)));
   }
 }
 
-QuantileSketch::Items QuantileSketch::compact(Items& level) {
-  Items up;
-  up.reserve(level.size() / 3);
+void QuantileSketch::compact(Items& level, Levels& up) {
+  Divider moving(up);
   double error = 0;
   const size_t whole = level.size() / 3 * 3;
   for (size_t i = 0; i < whole; i += 3) {
     const Item& low = level[i];
     const Item& high = level[i + 2];
-    up.push_back({level[i + 1].value, low.weight + level[i + 1].weight + high.weight});
+    moving.put({level[i + 1].value, low.weight + level[i + 1].weight + high.weight});
     error = std::max({error, low.weight, high.weight});
   }
   error_ += error;
-  level.erase(level.begin(), level.begin() + static_cast<ptrdiff_t>(whole));
-  return up;
+  level = Items(level.begin() + static_cast<ptrdiff_t>(whole), level.end());  // frees the memory
 }
 
 QuantileSketch::Items QuantileSketch::all_items() const {
@@ -184,7 +210,7 @@ double QuantileSketch::weight() const {
 size_t QuantileSketch::bytes() const {
   size_t items = weighted_.capacity();
   for (const auto& [number, level] : levels_) items += level.capacity();
-  return items * sizeof(Item) + values_.capacity() * sizeof(double);
+  return items * sizeof(Item) + (values_.capacity() + scratch_.capacity()) * sizeof(double);
 }
 
 std::string QuantileSketch::saved() const {

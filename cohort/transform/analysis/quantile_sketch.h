@@ -1,4 +1,4 @@
-// A summary of weighted numbers that tells quantiles with a bounded error, and is merged with others.
+// A summary of weighted numbers that tells quantiles with a bounded error; summaries are merged.
 //
 //   QuantileSketch sketch(0.01);
 //   sketch.add(values, count, /*stride=*/1);
@@ -9,9 +9,9 @@
 // items is compacted: of three neighbours the middle one gets the weight of all, and moves up. That
 // puts ranks wrong by one item's weight at most, which is at most 2/k of the weight compacted.
 //
-// How often is weight compacted? Among three weights of a level its entropy is at least 0.946 log 3,
-// and all these entropies sum up to that of all N items in groups of at most 6/k of the weight W. So
-// the rank of every value is wrong by
+// How often is weight compacted? Three weights of a level have an entropy of at least 0.946 log 3,
+// and all these entropies sum up to that of all N items in groups of at most 6/k of the weight W.
+// So the rank of every value is wrong by
 //
 //   2 / k * (log3(N / k) + 1.64) / 0.946 * W
 //
@@ -61,11 +61,13 @@ class QuantileSketch {
   };
   using Items = std::vector<Item>;  // in the order of values, each once
   using Levels = std::map<int, Items>;
+  class Divider;
 
   void flush();
   // Puts items in order into their levels, and compacts the full ones.
-  void place(Items items);
-  Items compact(Items& level);
+  void place(const Items& items);
+  // Leaves the rest, at most two items; the others go to `up`.
+  void compact(Items& level, Levels& up);
   // All items in one list.
   Items all_items() const;
 
@@ -75,8 +77,9 @@ class QuantileSketch {
   size_t least_compacted_;  // k
   Levels levels_;
   std::vector<double> values_;  // of weight 1, not yet in a level
-  Items weighted_;              // the same, with weights
-  double weight_ = 0;           // in the levels
+  std::vector<double> scratch_;
+  Items weighted_;     // the same, with weights
+  double weight_ = 0;  // in the levels
   double error_ = 0;
 };
 

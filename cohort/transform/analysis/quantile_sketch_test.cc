@@ -165,8 +165,8 @@ TEST(QuantileSketch, TakesMemoryByTheLogarithmOfTheCount) {
     sketch.add(values.data(), static_cast<int64_t>(values.size()), 1);
     if (i == 0) at_first = sketch.bytes();
   }
-  EXPECT_LT(at_first, size_t{400} << 10);
-  EXPECT_LT(sketch.bytes(), size_t{700} << 10);
+  EXPECT_LT(at_first, size_t{160} << 10);
+  EXPECT_LT(sketch.bytes(), size_t{240} << 10);
 }
 
 TEST(QuantileSketch, RefusesDamagedBytes) {

@@ -16,6 +16,7 @@ struct AnalysisForm {
   size_t num_inputs = 1;
   std::vector<std::string> result_names;
   bool writes_file = false;
+  bool uses_memory_limit = false;
 };
 
 // `Start` is called with the analysis' name and the context, and gives an accumulator.
@@ -30,6 +31,7 @@ class SimpleAnalysis final : public Analysis {
   size_t num_inputs() const override { return form_.num_inputs; }
   std::vector<std::string> result_names() const override { return form_.result_names; }
   bool writes_file() const override { return form_.writes_file; }
+  bool uses_memory_limit() const override { return form_.uses_memory_limit; }
   std::unique_ptr<Accumulator> start(const AnalysisContext& context) const override {
     return start_(analysis_name(*this), context);
   }

@@ -160,12 +160,7 @@ class SizeAccumulator final : public Accumulator {
       if (reader.field() == 3) knows_shape = reader.varint() != 0;
     }
     if (!knows_shape) return;
-    int64_t features = 1;
-    for (const int64_t size : shape) {
-      if (size < 0 || __builtin_mul_overflow(features, size, &features)) {
-        reader.fail("has an impossible shape");
-      }
-    }
+    if (!has_possible_features(shape)) reader.fail("has an impossible shape");
     if (shape_ && *shape_ != shape) reader.fail("has rows of another shape");
     shape_ = shape;
   }

@@ -44,7 +44,7 @@ struct FinalWeight {
     return value > other.value || (value == value && other.value != other.value);
   }
   bool reaches(double threshold) const { return value >= threshold; }
-  // As Python writes a float: 3.0, 1.75, 1e+16, inf, nan.
+  // The text that Python writes of a float: 3.0, 1.75, 1e+16, inf, nan.
   std::string text() const;
 };
 

@@ -24,8 +24,8 @@ class TokenColumn {
   std::vector<std::string_view> views_;
 };
 
-// A weight for each value of `column`: those of `weights`, or each row's for all of its values. Dense
-// weights of ragged values, as many as rows, are those of rows.
+// A weight for each value of `column`: those of `weights`, or each row's for all of its values.
+// Dense weights of ragged values, as many as rows, are those of rows.
 // Errors: InvalidArgument (another number of weights; no numbers).
 std::vector<double> weights_of_values(const ColumnBatch& column, const ColumnBatch& weights);
 

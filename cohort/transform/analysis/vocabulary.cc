@@ -120,7 +120,8 @@ AnalysisPtr vocabulary_analysis(const VocabularyOptions& options) {
        .attributes = attributes_of(options),
        .num_inputs = options.weighted ? size_t{2} : size_t{1},
        .result_names = {"size"},
-       .writes_file = true},
+       .writes_file = true,
+       .uses_memory_limit = true},
       [options](std::string name, const AnalysisContext& context) -> std::unique_ptr<Accumulator> {
         if (options.weighted) {
           return std::make_unique<VocabularyAccumulator<ExactWeight>>(std::move(name), context,

@@ -4,62 +4,19 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/keras/base/config_json.h"
 #include "cohort/transform/analysis/analyses.h"
 #include "cohort/transform/functions/asked.h"
 #include "cohort/transform/functions/column_functions.h"
+#include "cohort/transform/graph/apply.h"
 #include "cohort/transform/graph/graph.h"
-#include "cohort/transform/graph/operations.h"
+#include "cohort/transform/graph/make_node.h"
 
 namespace cohort::internal {
 
 using transform::Column;
 
-Column constant_vector(const std::vector<double>& numbers) {
-  Json list = Json::array();
-  for (const double number : numbers) list.push_back(number);
-  return apply("constant_vector", ConfigData::config_of({{"value", std::move(list)}}), {});
-}
-
-std::shared_ptr<const TransformNode> numbers_of(const Column& x, std::string_view user) {
-  const auto& node = node_of(x, user);
-  if (node->type.is_string() || node->type.kind == ColumnKind::kVocabulary) {
-    throw InvalidArgumentError(str("transform::", user, ": it takes numbers, but got ",
-                                   describe(node->type),
-                                   "; transform::to_number makes them of strings"));
-  }
-  take_column(*node, user);
-  return node;
-}
-
-void take_column(const TransformNode& node, std::string_view user) {
-  if (!node.type.is_statistic() && node.type.kind != ColumnKind::kVocabulary) return;
-  throw InvalidArgumentError(str("transform::", user, ": it takes a column, but got ",
-                                 describe(node.type), ", which has no rows"));
-}
-
-Column statistic(std::string_view user, AnalysisPtr analysis, TransformNodes inputs,
-                 const std::string& name) {
-  try {
-    return Column(make_statistic(
-        std::make_shared<AnalysisCall>(AnalysisCall{std::move(analysis), std::move(inputs)}),
-        name));
-  } catch (const InvalidArgumentError& error) {
-    throw InvalidArgumentError(str("transform::", user, ": ", error.what()));
-  }
-}
-
-Column token_column(const Column& x, std::string_view user) {
-  const auto& node = node_of(x, user);
-  take_column(*node, user);
-  if (node->type.is_string()) return x;
-  if (at::isIntegralType(node->type.dtype.dtype(), false)) return transform::as_string(x);
-  throw InvalidArgumentError(
-      str("transform::", user, ": it takes strings or integers, but got ", describe(node->type)));
-}
-
 Column traced_vocabulary(const Column& x, const transform::VocabularyOptions& options,
-                         std::string_view user, const DefaultName& default_name) {
+                         std::string_view user, std::string_view prefix, std::string_view suffix) {
   if (options.top_k.has_value() && *options.top_k < 1) {
     throw InvalidArgumentError(
         str("transform::", user, ": top_k is at least 1, but got ", *options.top_k));
@@ -77,7 +34,7 @@ Column traced_vocabulary(const Column& x, const transform::VocabularyOptions& op
                                             .weighted = options.weights.has_value(),
                                             .store_frequency = options.store_frequency,
                                             .reserved_tokens = options.reserved_tokens}),
-                       std::move(inputs), options.vocab_filename, default_name);
+                       std::move(inputs), options.vocab_filename, {prefix, suffix});
   return Column(make_statistic(call, std::string(kVocabularyResult)));
 }
 
@@ -146,13 +103,14 @@ Column quantiles(const Column& x, int64_t num_buckets, const QuantilesOptions& o
   }
   internal::TransformNodes inputs = {node};
   if (options.weights.has_value()) inputs.push_back(numbers_of(*options.weights, "quantiles"));
-  return statistic(
+  const Column result = statistic(
       "quantiles",
       internal::quantiles_analysis({.num_buckets = num_buckets,
                                     .epsilon = epsilon,
                                     .weighted = options.weights.has_value(),
                                     .reduce_instance_dims = options.reduce_instance_dims}),
       inputs, "quantiles");
+  return options.reduce_instance_dims ? apply("first", {}, {result}) : result;
 }
 
 namespace {
@@ -204,7 +162,7 @@ KeyCounts count_per_key(const Column& key) {
 Vocabulary vocabulary(const Column& x, const VocabularyOptions& options) {
   return Vocabulary(internal::traced_vocabulary(
       x, options, "vocabulary",
-      {options.store_frequency ? "vocab_frequency_vocabulary" : "vocab_vocabulary", ""}));
+      options.store_frequency ? "vocab_frequency_vocabulary" : "vocab_vocabulary", ""));
 }
 
 void keep_statistic(std::string_view name, const Column& statistic) {

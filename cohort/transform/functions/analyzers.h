@@ -15,7 +15,7 @@
 
 namespace cohort::transform {
 
-// Of all functions here: dense columns count all their values, ragged ones those that are there.
+// In all functions here dense columns count all their values, ragged ones those that are there.
 // Results are exact, whatever the number of threads and workers (quantiles: within a bound), and
 // have no rows. Without values min and max are infinite or the dtype's limits, and mean, var, sum
 // and size 0.
@@ -26,7 +26,7 @@ struct StatisticOptions {
   // All values make one result. Else each position within a row has its own, for dense columns.
   bool reduce_instance_dims = true;
 };
-// Of the column's dtype. A NaN makes them NaN.
+// The result has the column's dtype. A NaN makes it NaN.
 COHORT_API Column min(const Column& x, const StatisticOptions& options = {});
 COHORT_API Column max(const Column& x, const StatisticOptions& options = {});
 // int64 of integers, else the column's dtype.
@@ -55,11 +55,11 @@ struct Histogram {
   Column counts;      // int64 [bins]
   Column boundaries;  // float32 [bins + 1], each less by 0.0001 than it was given, as in tft
 };
-// Of these boundaries; default: eleven from 0 to 1. What lies outside counts to the outermost bins,
-// and NaN to the first.
+// Counts between these boundaries; default: eleven from 0 to 1. What lies outside counts to the
+// outermost bins, and NaN to the first.
 // Errors: InvalidArgument (fewer than 2 boundaries; they do not ascend).
 COHORT_API Histogram histogram(const Column& x, const std::vector<double>& boundaries = {});
-// Of num_boundaries boundaries from the least to the greatest value.
+// Counts between num_boundaries boundaries of equal distance, from the least to the greatest value.
 COHORT_API Histogram histogram(const Column& x, int num_boundaries);
 
 struct KeyCounts {
@@ -106,3 +106,12 @@ COHORT_API Vocabulary vocabulary(const Column& x, const VocabularyOptions& optio
 COHORT_API void keep_statistic(std::string_view name, const Column& statistic);
 
 }  // namespace cohort::transform
+
+namespace cohort::internal {
+// The vocabulary that `user`, a function's name, asks for; its default name is prefix, the number
+// of the call and suffix. Errors: see transform::vocabulary.
+transform::Column traced_vocabulary(const transform::Column& x,
+                                    const transform::VocabularyOptions& options,
+                                    std::string_view user, std::string_view prefix,
+                                    std::string_view suffix);
+}  // namespace cohort::internal

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "cohort/transform/analysis/analyses.h"
-#include "cohort/transform/functions/analyzers.h"
-#include "cohort/transform/graph/graph.h"
+#include "cohort/transform/graph/column.h"
 #include "cohort/transform/graph/node.h"
 
 namespace cohort::internal {
@@ -25,9 +24,5 @@ transform::Column constant_vector(const std::vector<double>& numbers);
 // Errors: InvalidArgument (inputs that the analysis does not take).
 transform::Column statistic(std::string_view user, AnalysisPtr analysis, TransformNodes inputs,
                             const std::string& name);
-// Errors: see transform::vocabulary.
-transform::Column traced_vocabulary(const transform::Column& x,
-                                    const transform::VocabularyOptions& options,
-                                    std::string_view user, const DefaultName& default_name);
 
 }  // namespace cohort::internal

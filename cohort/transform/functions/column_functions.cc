@@ -2,7 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/transform/graph/node.h"
+#include "cohort/transform/graph/apply.h"
 
 namespace cohort::transform {
 

@@ -53,9 +53,10 @@ struct ToDenseOptions {
   // [rows, size].
   std::optional<int64_t> size = std::nullopt;
 };
-// From a ragged column to a dense one. Errors of a batch: InvalidArgument (a row has more values).
+// Fills a ragged column up to a dense one. Errors of a batch: InvalidArgument (a row has more
+// values).
 COHORT_API Column to_dense(const Column& x, const ToDenseOptions& options = {});
-// From a dense column [rows] or [rows, size] to a ragged one.
+// Makes a ragged column of a dense one, [rows] or [rows, size].
 COHORT_API Column to_ragged(const Column& x);
 
 // Strings one by one; letters are ASCII's, lengths and positions bytes.

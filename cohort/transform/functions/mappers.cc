@@ -2,8 +2,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/transform/analysis/analyses.h"
 #include "cohort/transform/functions/asked.h"
 #include "cohort/transform/functions/column_functions.h"
+#include "cohort/transform/graph/apply.h"
 
 namespace cohort::transform {
 
@@ -83,9 +85,9 @@ Column compute_and_apply_vocabulary(const Column& x,
        .reserved_tokens = options.reserved_tokens,
        .weights = options.weights},
       "compute_and_apply_vocabulary",
-      {options.store_frequency ? "vocab_frequency_compute_and_apply_vocabulary"
-                               : "vocab_compute_and_apply_vocabulary",
-       "_vocabulary"}));
+      options.store_frequency ? "vocab_frequency_compute_and_apply_vocabulary"
+                              : "vocab_compute_and_apply_vocabulary",
+      "_vocabulary"));
   return apply_vocabulary(
       x, learned,
       {.default_value = options.default_value, .num_oov_buckets = options.num_oov_buckets});

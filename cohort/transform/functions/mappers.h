@@ -1,4 +1,4 @@
-// From raw columns to features: tf.Transform's mappers.
+// tf.Transform's mappers, from raw columns to features.
 //
 //   outputs["age"] = transform::scale_to_z_score(inputs["age"]);
 //   outputs["city"] = transform::compute_and_apply_vocabulary(
@@ -33,8 +33,8 @@ struct ZScoreOptions {
 };
 // (x - mean) / standard deviation; x - mean where that is 0.
 COHORT_API Column scale_to_z_score(const Column& x, const ZScoreOptions& options = {});
-// From [min, max] to [output_min, output_max], float32. A column whose values are all equal, or that
-// has a NaN, is scaled by its sigmoid.
+// Maps [min, max] to [output_min, output_max], float32. A column whose values are all equal, or
+// that has a NaN, is scaled by its sigmoid.
 // Errors: InvalidArgument (output_min is not below output_max).
 COHORT_API Column scale_by_min_max(const Column& x, double output_min = 0, double output_max = 1,
                                    const ScaleOptions& options = {});

@@ -2,21 +2,28 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/transform/graph/node.h"
+#include "cohort/transform/graph/make_node.h"
 
 namespace cohort::transform {
 
-using internal::apply;
-using internal::node_of;
-using keras::Config;
+namespace {
 
-Column::Column(double number) : Column(apply("constant", Config().set("value", number), {})) {}
-Column::Column(int64_t number) : Column(apply("constant", Config().set("value", number), {})) {}
-Column::Column(std::string_view text)
-    : Column(apply("constant", Config().set("value", text), {})) {}
+std::shared_ptr<const internal::TransformNode> constant(const keras::Config& attributes) {
+  return internal::make_node("constant", attributes, {});
+}
 
-LeafType Column::dtype() const { return node_of(*this, "Column::dtype")->type.dtype; }
-bool Column::is_ragged() const { return node_of(*this, "Column::is_ragged")->type.is_ragged(); }
+}  // namespace
+
+Column::Column(double number) : node_(constant(keras::Config().set("value", number))) {}
+Column::Column(int64_t number) : node_(constant(keras::Config().set("value", number))) {}
+Column::Column(std::string_view text) : node_(constant(keras::Config().set("value", text))) {}
+
+const internal::ColumnType& Column::type() const {
+  if (node_ != nullptr) return node_->type;
+  throw FailedPreconditionError("the transform::Column holds nothing yet");
+}
+LeafType Column::dtype() const { return type().dtype; }
+bool Column::is_ragged() const { return type().is_ragged(); }
 
 Columns::Columns(std::initializer_list<std::pair<std::string, Column>> columns) {
   for (const auto& [name, column] : columns) {
@@ -52,20 +59,5 @@ Column& Columns::operator[](std::string_view name) {
   columns_.emplace_back(name, Column());
   return columns_.back().second;
 }
-
-Column operator+(const Column& x, const Column& y) { return apply("add", {}, {x, y}); }
-Column operator-(const Column& x, const Column& y) { return apply("subtract", {}, {x, y}); }
-Column operator*(const Column& x, const Column& y) { return apply("multiply", {}, {x, y}); }
-Column operator/(const Column& x, const Column& y) { return apply("divide", {}, {x, y}); }
-Column operator-(const Column& x) { return apply("negative", {}, {x}); }
-Column operator==(const Column& x, const Column& y) { return apply("equal", {}, {x, y}); }
-Column operator!=(const Column& x, const Column& y) { return apply("not_equal", {}, {x, y}); }
-Column operator<(const Column& x, const Column& y) { return apply("less", {}, {x, y}); }
-Column operator<=(const Column& x, const Column& y) { return apply("less_equal", {}, {x, y}); }
-Column operator>(const Column& x, const Column& y) { return apply("greater", {}, {x, y}); }
-Column operator>=(const Column& x, const Column& y) { return apply("greater_equal", {}, {x, y}); }
-Column operator&(const Column& x, const Column& y) { return apply("logical_and", {}, {x, y}); }
-Column operator|(const Column& x, const Column& y) { return apply("logical_or", {}, {x, y}); }
-Column operator!(const Column& x) { return apply("logical_not", {}, {x}); }
 
 }  // namespace cohort::transform

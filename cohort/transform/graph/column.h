@@ -21,8 +21,9 @@
 
 namespace cohort {
 namespace internal {
+struct ColumnType;
 struct TransformNode;
-}
+}  // namespace internal
 
 namespace transform {
 
@@ -53,6 +54,8 @@ class COHORT_API Column {
   const std::shared_ptr<const internal::TransformNode>& node() const { return node_; }
 
  private:
+  const internal::ColumnType& type() const;
+
   std::shared_ptr<const internal::TransformNode> node_;
 };
 
@@ -84,7 +87,7 @@ using PreprocessingFunction = std::function<Columns(const Columns& inputs)>;
 COHORT_API Column operator+(const Column& x, const Column& y);
 COHORT_API Column operator-(const Column& x, const Column& y);
 COHORT_API Column operator*(const Column& x, const Column& y);
-// Of integers float32.
+// Quotients of integers are float32.
 COHORT_API Column operator/(const Column& x, const Column& y);
 COHORT_API Column operator-(const Column& x);
 // Bool. == and != also compare texts.

@@ -24,8 +24,8 @@ class Evaluation {
 
   // The columns of the dataset that are needed.
   const std::vector<std::string>& columns() const { return columns_; }
-  // The values of the steps, in their order. `batch` is a dict of columns; others than columns() are
-  // not looked at.
+  // The values of the steps, in their order. `batch` is a dict of columns; others than columns()
+  // are not looked at.
   // Errors: InvalidArgument (no dict; a column is missing or of another type; names it), what
   // operations throw (with the step's operation in front).
   std::vector<ColumnValue> operator()(const Structure& batch) const;

@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/transform/analysis/analyses.h"
+#include "cohort/transform/graph/make_node.h"
 
 namespace cohort::internal {
 namespace {

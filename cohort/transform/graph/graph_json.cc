@@ -7,6 +7,7 @@
 #include "cohort/keras/base/config_json.h"
 #include "cohort/transform/analysis/analyses.h"
 #include "cohort/transform/graph/graph.h"
+#include "cohort/transform/graph/make_node.h"
 #include "cohort/transform/graph/operations.h"
 
 namespace cohort::internal {

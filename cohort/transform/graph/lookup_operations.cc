@@ -22,8 +22,8 @@ using keras::Config;
 using Types = std::span<const ColumnType>;
 using Values = std::span<const ColumnValue>;
 
-// The numbers of tokens in a vocabulary. Others get default_value, or with OOV buckets the number of
-// the bucket that their hash chooses, behind the vocabulary.
+// The numbers of tokens in a vocabulary. Others get default_value, or with OOV buckets the number
+// of the bucket that their hash chooses, behind the vocabulary.
 EvaluateColumn apply_vocabulary(const Config& attributes, Types inputs) {
   take_inputs(inputs, 2);
   take_strings(inputs[0]);
@@ -113,7 +113,8 @@ EvaluateColumn apply_buckets(const Config&, Types inputs) {
   };
 }
 
-// As a histogram's boundaries are: a little lower, so that rounding moves no value below its own.
+// Boundaries as a histogram has them: a little lower, so that rounding moves no value below its
+// own.
 EvaluateColumn shift_boundaries(const Config&, Types inputs) {
   take_inputs(inputs, 1);
   take_numbers(inputs);
@@ -138,6 +139,17 @@ EvaluateColumn histogram_bins(const Config&, Types inputs) {
   };
 }
 
+// A statistic [1, ..] without its first dimension.
+EvaluateColumn first(const Config&, Types inputs) {
+  take_inputs(inputs, 1);
+  take_numbers(inputs);
+  if (!inputs[0].is_statistic() || inputs[0].shape.empty()) {
+    throw InvalidArgumentError("it takes a statistic with dimensions");
+  }
+  return
+      [](Values values) { return ColumnValue{.values = values[0].values.tensor().select(0, 0)}; };
+}
+
 EvaluateColumn linspace(const Config& attributes, Types inputs) {
   take_inputs(inputs, 2);
   take_numbers(inputs);
@@ -151,9 +163,13 @@ EvaluateColumn linspace(const Config& attributes, Types inputs) {
 }
 
 constexpr NamedOperation kLookupOperations[] = {
-    {"apply_vocabulary", apply_vocabulary}, {"hash_strings", hash_strings},
-    {"apply_buckets", apply_buckets},       {"shift_boundaries", shift_boundaries},
-    {"histogram_bins", histogram_bins},     {"linspace", linspace},
+    {"apply_vocabulary", apply_vocabulary},
+    {"hash_strings", hash_strings},
+    {"apply_buckets", apply_buckets},
+    {"shift_boundaries", shift_boundaries},
+    {"histogram_bins", histogram_bins},
+    {"linspace", linspace},
+    {"first", first},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/transform/graph/apply.h"
 #include "cohort/transform/graph/batch_columns.h"
 #include "cohort/transform/graph/operations.h"
 

@@ -10,11 +10,11 @@
 
 #include "cohort/keras/base/config.h"
 #include "cohort/transform/analysis/accumulator.h"
-#include "cohort/transform/graph/column.h"
 #include "cohort/transform/graph/value.h"
 
 namespace cohort::internal {
 
+struct TransformNode;
 using TransformNodes = std::vector<std::shared_ptr<const TransformNode>>;
 // What an operation makes of its inputs' values in a batch. Called from several threads at once.
 using EvaluateColumn = std::function<ColumnValue(std::span<const ColumnValue> inputs)>;
@@ -39,28 +39,5 @@ struct TransformNode {
 inline constexpr std::string_view kInputOperation = "input";
 inline constexpr std::string_view kStatisticOperation = "statistic";
 inline constexpr std::string_view kVocabularyResult = "vocabulary";
-
-std::shared_ptr<const TransformNode> make_input(const std::string& name, const ColumnType& type);
-// The result `name` of an analysis; kVocabularyResult is the table of the file that it writes.
-std::shared_ptr<const TransformNode> make_statistic(std::shared_ptr<const AnalysisCall> call,
-                                                    const std::string& name);
-// Errors: InvalidArgument (inputs that the operation does not take, names it; no such operation).
-std::shared_ptr<const TransformNode> make_node(std::string_view operation, keras::Config attributes,
-                                               TransformNodes inputs);
-// The same from columns. Errors: as above; FailedPrecondition (a column that holds nothing).
-transform::Column apply(std::string_view operation, keras::Config attributes,
-                        const std::vector<transform::Column>& inputs);
-const std::shared_ptr<const TransformNode>& node_of(const transform::Column& column,
-                                                    std::string_view user);
-
-// The type of a result of an analysis, found in the same way.
-// Errors: InvalidArgument (inputs that it does not take; no such result).
-ColumnType statistic_type(const AnalysisCall& call, const std::string& name);
-
-ColumnBatch batch_of(const ColumnValue& value);
-
-// The type of what `evaluate` gives, found by two small batches of made-up values.
-// Errors: InvalidArgument (the number of rows changes; what evaluate throws).
-ColumnType probed_type(const TransformNodes& inputs, const EvaluateColumn& evaluate);
 
 }  // namespace cohort::internal

@@ -193,7 +193,7 @@ EvaluateColumn z_score(const Config& attributes, Types inputs) {
   };
 }
 
-// From [min, max] to [output_min, output_max]; where min is not below max, by a sigmoid.
+// Maps [min, max] to [output_min, output_max]; where min is not below max, by a sigmoid.
 EvaluateColumn min_max_scale(const Config& attributes, Types inputs) {
   take_inputs(inputs, 3);
   take_numbers(inputs);

@@ -38,7 +38,7 @@ void take_inputs(std::span<const ColumnType> inputs, size_t count);
 void take_numbers(std::span<const ColumnType> inputs);
 void take_strings(const ColumnType& input);
 void take_ragged(const ColumnType& input);
-// That columns fit each other element by element: of one rank, or ragged in the same way; and
+// Columns must fit each other element by element: of one rank, or ragged in the same way; and
 // statistics that are smaller. Errors: InvalidArgument.
 void take_matching(std::span<const ColumnType> inputs);
 // The row splits that the ragged ones of matching columns share; undefined if none is ragged.

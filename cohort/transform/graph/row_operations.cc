@@ -154,7 +154,8 @@ Leaf leaf_of(const std::vector<T>& numbers, DType dtype) {
   return result;
 }
 
-// The values of a row once each, in order of their first occurrence. `values` are those of all rows.
+// The values of a row once each, in order of their first occurrence. `values` are those of all
+// rows.
 template <class T, class Keep>
 Tensor each_once(const T* values, const Rows& rows, const Keep& keep) {
   SplitBuilder splits(rows.size());

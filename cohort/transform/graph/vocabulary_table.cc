@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kUnknown = -1;
 
-void check_bytes(const VocabularyFile& file) {
+void check_bytes(const TokenFile& file) {
   const auto opened = posix_file_system().open(file.path);
   uint32_t crc = 0;
   const uint64_t bytes = opened->size();

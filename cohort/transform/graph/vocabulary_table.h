@@ -11,7 +11,7 @@
 
 namespace cohort::internal {
 
-struct VocabularyFile {
+struct TokenFile {
   std::string path;
   bool has_frequencies = false;  // a line is "frequency token"
   uint64_t bytes = 0;
@@ -22,17 +22,17 @@ struct VocabularyFile {
 // Reads its file when it is first asked for a token. Thread safety: any thread.
 class VocabularyTable {
  public:
-  explicit VocabularyTable(VocabularyFile file) : file_(std::move(file)) {}
-  // Of a file that nobody reads: for probes.
+  explicit VocabularyTable(TokenFile file) : file_(std::move(file)) {}
+  // A table without a file, for probes.
   explicit VocabularyTable(lookup::StaticHashTable table) : table_(std::move(table)) {}
 
-  const VocabularyFile& file() const { return file_; }
-  // From a token to the number of its line, int64; of others -1.
+  const TokenFile& file() const { return file_; }
+  // Maps a token to the number of its line, int64; others to -1.
   // Errors: NotFound and the others of reading; DataLoss (another size or checksum).
   const lookup::StaticHashTable& table() const;
 
  private:
-  const VocabularyFile file_ = {};
+  const TokenFile file_ = {};
   const Lazy<lookup::StaticHashTable> table_;
 };
 

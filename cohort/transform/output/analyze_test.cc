@@ -20,8 +20,8 @@ namespace {
 
 using internal::expect_error;
 using internal::TemporaryFolder;
-using testing::ElementsAre;
 using testing::DoubleNear;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -36,9 +36,9 @@ TEST(Analyze, ScalesToZScore) {
     return Columns{{"z", scale_to_z_score(in["x"])}};
   });
   EXPECT_EQ(result["z"].tensor().scalar_type(), float32);
-  EXPECT_THAT(numbers(result["z"]), ElementsAre(DoubleNear(-1.06904495, 1e-6),
-                                                DoubleNear(-.26726118, 1e-6),
-                                                DoubleNear(1.33630633, 1e-6)));
+  EXPECT_THAT(numbers(result["z"]),
+              ElementsAre(DoubleNear(-1.06904495, 1e-6), DoubleNear(-.26726118, 1e-6),
+                          DoubleNear(1.33630633, 1e-6)));
 }
 
 TEST(Analyze, AConstantColumnBecomesZeroAndAHalf) {
@@ -85,11 +85,12 @@ TEST(Analyze, StoredFrequenciesStandBeforeTheTokens) {
   const auto output = analyze_dataset(
       batches(cities()),
       [](const Columns& in) {
-        return Columns{{"city", compute_and_apply_vocabulary(in["city"], {.store_frequency = true})}};
+        return Columns{
+            {"city", compute_and_apply_vocabulary(in["city"], {.store_frequency = true})}};
       },
       folder / "output");
-  std::ifstream file(output.vocabulary_file_by_name(
-      "vocab_frequency_compute_and_apply_vocabulary_vocabulary"));
+  std::ifstream file(
+      output.vocabulary_file_by_name("vocab_frequency_compute_and_apply_vocabulary_vocabulary"));
   std::string line;
   std::getline(file, line);
   EXPECT_EQ(line, "3 c");
@@ -102,8 +103,8 @@ TEST(Analyze, MissingValuesStayMissing) {
   const Structure result = transformed(dict({{"x", x}}), [](const Columns& in) {
     return Columns{{"z", scale_to_0_1(in["x"])}, {"d", to_dense(in["x"], {.number = -1})}};
   });
-  EXPECT_THAT(rows(result["z"]), ElementsAre(ElementsAre(0), IsEmpty(), ElementsAre(testing::_),
-                                             ElementsAre(1)));
+  EXPECT_THAT(rows(result["z"]),
+              ElementsAre(ElementsAre(0), IsEmpty(), ElementsAre(testing::_), ElementsAre(1)));
   EXPECT_THAT(numbers(result["d"]), ElementsAre(1, -1, 2, 4));
 }
 
@@ -114,8 +115,8 @@ TEST(Analyze, WeighsTokensByHowRareTheyAre) {
     const auto [indices, weights] = tfidf(tokens, 6);
     return Columns{{"i", indices}, {"w", weights}, {"n", word_count(split(in["text"]))}};
   });
-  EXPECT_THAT(rows(result["i"]), ElementsAre(ElementsAre(0, 2, 3), ElementsAre(0, 1), IsEmpty(),
-                                             ElementsAre(0)));
+  EXPECT_THAT(rows(result["i"]),
+              ElementsAre(ElementsAre(0, 2, 3), ElementsAre(0, 1), IsEmpty(), ElementsAre(0)));
   EXPECT_THAT(rows(result["w"])[0],
               ElementsAre(DoubleNear(.73388618, 1e-6), DoubleNear(.38325816, 1e-6),
                           DoubleNear(.38325816, 1e-6)));
@@ -172,9 +173,7 @@ TEST(Analyze, MappedFunctionsAreKnownByNameAndVersion) {
 TEST(Analyze, RefusesAnotherFunction) {
   const TemporaryFolder folder;
   const auto function = [](double offset) {
-    return [offset](const Columns& in) {
-      return Columns{{"y", in["x"] + offset}};
-    };
+    return [offset](const Columns& in) { return Columns{{"y", in["x"] + offset}}; };
   };
   analyze_dataset(batches(column_x({1, 2, 3})), function(1), folder / "output");
   EXPECT_NO_THROW(TFTransformOutput(folder / "output", function(1)));
@@ -197,12 +196,16 @@ TEST(Analyze, OutputsWithoutTheirColumnsAreLeftOut) {
   EXPECT_EQ(features.size(), 1);
   EXPECT_THAT(numbers(features["x"]), ElementsAre(10));
   expect_error<InvalidArgumentError>(
-      [&] { output.transform_raw_features(dict({{"xx", at::arange(2)}})); },
+      [&] {
+        output.transform_raw_features(dict({{"xx", at::arange(2)}}));
+      },
       "column 'xx' was not analysed; the transform knows: 'x', 'label'");
   expect_error<InvalidArgumentError>([&] { output.transform_raw_features(dict({})); },
                                      "suffice for no output; missing: 'label', 'x'");
   expect_error<InvalidArgumentError>(
-      [&] { output.transform_raw_features(dict({{"x", at::arange(2)}})); },
+      [&] {
+        output.transform_raw_features(dict({{"x", at::arange(2)}}));
+      },
       "column 'x': expected a column of float32 [rows], but got one of int64");
 }
 
@@ -219,12 +222,14 @@ TEST(Analyze, AFailureLeavesTheDirectoryAsItWas) {
                              return dict({{"x", x}});
                            })
                            .batch(1);
-  EXPECT_ANY_THROW(analyze_dataset(
-      failing, [](const Columns& in) { return Columns{{"z", scale_to_0_1(in["x"])}}; },
-      folder / "output", {.overwrite = true}));
-  EXPECT_THAT(numbers(TFTransformOutput(folder / "output").transform_raw_features(
-                  column_x({7}))["x"]),
-              ElementsAre(7));
+  EXPECT_ANY_THROW(analyze_dataset(failing,
+                                   [](const Columns& in) {
+                                     return Columns{{"z", scale_to_0_1(in["x"])}};
+                                   },
+                                   folder / "output", {.overwrite = true}));
+  EXPECT_THAT(
+      numbers(TFTransformOutput(folder / "output").transform_raw_features(column_x({7}))["x"]),
+      ElementsAre(7));
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder / "output")) {
     names.push_back(entry.path().filename());
@@ -236,27 +241,30 @@ TEST(Analyze, SaysWhatAFunctionDoesWrong) {
   const auto error = [](const Structure& columns, const PreprocessingFunction& function) {
     return thrown<InvalidArgumentError>([&] { transformed(columns, function); });
   };
-  EXPECT_THAT(error(cities(), [](const Columns& in) {
-                return Columns{{"y", scale_to_z_score(in["city"])}};
-              }),
-              HasSubstr("transform::scale_to_z_score: it takes numbers, but got a column of strings "
-                        "[rows]"));
-  EXPECT_THAT(error(column_x({1}), [](const Columns& in) {
-                return Columns{{"y", mean(in["x"])}};
-              }),
+  EXPECT_THAT(
+      error(cities(),
+            [](const Columns& in) {
+              return Columns{{"y", scale_to_z_score(in["city"])}};
+            }),
+      HasSubstr("transform::scale_to_z_score: it takes numbers, but got a column of strings "
+                "[rows]"));
+  EXPECT_THAT(error(column_x({1}),
+                    [](const Columns& in) {
+                      return Columns{{"y", mean(in["x"])}};
+                    }),
               HasSubstr("output 'y' is a statistic of float32 []"));
   EXPECT_THAT(error(column_x({1}), [](const Columns&) { return Columns(); }),
               HasSubstr("returned no columns"));
-  EXPECT_THAT(error(column_x({1}), [](const Columns& in) {
-                return Columns{{"y", compute_and_apply_vocabulary(in["x"])}};
-              }),
+  EXPECT_THAT(error(column_x({1}),
+                    [](const Columns& in) {
+                      return Columns{{"y", compute_and_apply_vocabulary(in["x"])}};
+                    }),
               HasSubstr("it takes strings or integers"));
-  EXPECT_THAT(thrown<NotFoundError>([&] {
-                transformed(column_x({1}), [](const Columns& in) {
-                  return Columns{{"y", in["z"]}};
-                });
-              }),
-              HasSubstr("there is no column 'z'; there are: 'x'"));
+  EXPECT_THAT(
+      thrown<NotFoundError>([&] {
+        transformed(column_x({1}), [](const Columns& in) { return Columns{{"y", in["z"]}}; });
+      }),
+      HasSubstr("there is no column 'z'; there are: 'x'"));
 }
 
 TEST(Analyze, DamagedOutputsAreFound) {
@@ -266,8 +274,8 @@ TEST(Analyze, DamagedOutputsAreFound) {
     analyze_dataset(
         batches(cities()),
         [](const Columns& in) {
-          return Columns{{"city", compute_and_apply_vocabulary(in["city"],
-                                                               {.vocab_filename = "v"})}};
+          return Columns{
+              {"city", compute_and_apply_vocabulary(in["city"], {.vocab_filename = "v"})}};
         },
         directory);
     return directory;

@@ -44,7 +44,7 @@ class AppliedTransform {
   const std::string directory_;
   const ReadTransform read_;
   mutable std::mutex mutex_;
-  // By which columns there are.
+  // One for each set of columns that was given.
   mutable std::map<std::vector<bool>, std::unique_ptr<const Outputs>> outputs_;
 };
 

@@ -3,9 +3,19 @@
 #include <utility>
 
 #include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/base/placement.h"
 
 namespace cohort::internal {
 namespace {
+
+// The first device on which there is one of the tensors; the host if all are there.
+c10::Device device_of(const Structure& inputs) {
+  c10::Device device("cpu");
+  inputs.for_each([&](const Leaf& leaf) {
+    if (device.is_cpu() && leaf.is_tensor()) device = leaf.tensor().device();
+  });
+  return device;
+}
 
 class TransformFeaturesLayer final : public keras::layers::Layer {
  public:
@@ -23,7 +33,12 @@ class TransformFeaturesLayer final : public keras::layers::Layer {
 
  protected:
   Structure call(const Structure& inputs, const keras::CallOptions&) override {
-    return transform_->apply(inputs);
+    // Tables lie on the host, and strings with them.
+    const c10::Device device = device_of(inputs);
+    if (device.is_cpu()) return transform_->apply(inputs);
+    const Structure on_host = inputs.map(
+        [](const Leaf& leaf) { return leaf.is_strings() ? leaf : Leaf(leaf.tensor().cpu()); });
+    return copied_to_device(transform_->apply(on_host), device);
   }
 
  private:

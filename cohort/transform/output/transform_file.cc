@@ -145,8 +145,8 @@ std::vector<std::pair<std::string, ColumnValue>> read_results(
   if (!analysis.analysis->writes_file()) return values;
   const Json& file = member_of(json, "file", where);
   const std::string name = vocabulary_file_name(analysis.vocabulary_name);
-  VocabularyFile vocabulary{.path = join_path(assets, name),
-                            .has_frequencies = stores_frequency(*analysis.analysis)};
+  TokenFile vocabulary{.path = join_path(assets, name),
+                       .has_frequencies = stores_frequency(*analysis.analysis)};
   vocabulary.bytes = static_cast<uint64_t>(integer_of(member_of(file, "bytes", where), where));
   vocabulary.lines = integer_of(member_of(file, "lines", where), where);
   vocabulary.crc32c = static_cast<uint32_t>(integer_of(member_of(file, "crc32c", where), where));
@@ -174,7 +174,7 @@ std::string read_whole(FileSystem& files, const std::string& path) {
   return text;
 }
 
-// Of the file without its checksum.
+// The checksum of the file without it.
 uint32_t checksum_of(const Json& json, const std::string& where) {
   return crc32c(dump_config(json, where));
 }

@@ -122,6 +122,20 @@ io::ExampleFeatures TFTransformOutput::raw_feature_spec() const {
   return features;
 }
 
+keras::models::CustomObjects custom_objects() {
+  return {{"TransformFeaturesLayer", [](const keras::Config& config) {
+             const std::string directory = config.get_string("directory");
+             auto transform = std::make_shared<const AppliedTransform>(
+                 directory, internal::read_transform(internal::posix_file_system(), directory));
+             if (transform->checksum() != config.get_int("checksum")) {
+               throw FailedPreconditionError(
+                   str("the model was saved with another transform than the one that is in ",
+                       quoted(directory), " now"));
+             }
+             return internal::make_transform_features_layer(std::move(transform), "");
+           }}};
+}
+
 const std::string& TFTransformOutput::directory() const { return transform_->directory(); }
 int64_t TFTransformOutput::num_rows() const { return transform_->rows(); }
 

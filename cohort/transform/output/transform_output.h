@@ -16,6 +16,7 @@
 #include "cohort/core/structure/structure.h"
 #include "cohort/data/files/example_features.h"
 #include "cohort/keras/layers/base/layer_handle.h"
+#include "cohort/keras/saving/models.h"
 #include "cohort/transform/graph/column.h"
 
 namespace cohort {
@@ -34,9 +35,9 @@ struct TransformFeaturesLayerOptions {
 // Thread safety: any thread.
 class COHORT_API TFTransformOutput {
  public:
-  // Errors: NotFound (no transform there), DataLoss (it is damaged: names the file), InvalidArgument
-  // (written by a later Cohort), NotFound and FailedPrecondition (functions that it uses, see
-  // register_function).
+  // Errors: NotFound (no transform there), DataLoss (it is damaged: names the file),
+  // InvalidArgument (written by a later Cohort), NotFound and FailedPrecondition (functions that it
+  // uses, see register_function).
   explicit TFTransformOutput(const std::string& directory);
   // Refuses a transform that another function than this one was analysed for.
   // Errors: as above; FailedPrecondition (says what differs first), what the function throws.
@@ -45,9 +46,9 @@ class COHORT_API TFTransformOutput {
   // Applies the transform to batches: from a dict of raw columns to a dict of outputs. It has no
   // weights. For datasets' map, steps, and models whose inputs are the raw columns. Columns that
   // are missing leave out the outputs that need them: the label, in serving.
-  // Errors of its calls: InvalidArgument (a column that was not analysed, or of another type; columns
-  // that suffice for no output; what operations say of values), DataLoss (a vocabulary's file was
-  // changed).
+  // Errors of its calls: InvalidArgument (a column that was not analysed, or of another type;
+  // columns that suffice for no output; what operations say of values), DataLoss (a vocabulary's
+  // file was changed).
   keras::layers::LayerHandle transform_features_layer(
       const TransformFeaturesLayerOptions& options = {}) const;
   // The same, of one batch.
@@ -66,8 +67,8 @@ class COHORT_API TFTransformOutput {
   // What keep_statistic has kept. Errors: NotFound (names those that there are).
   Leaf statistic(std::string_view name) const;
 
-  // How outputs and raw columns are read from tf.Example records. Dtypes that these lack are widened
-  // to int64 and float32.
+  // How outputs and raw columns are read from tf.Example records. Dtypes that these lack are
+  // widened to int64 and float32.
   io::ExampleFeatures transformed_feature_spec() const;
   io::ExampleFeatures raw_feature_spec() const;
 
@@ -77,6 +78,12 @@ class COHORT_API TFTransformOutput {
  private:
   internal::Handle<const internal::AppliedTransform, "TFTransformOutput"> transform_;
 };
+
+// How models with a transform's layer are read:
+//   load_model(path, {.custom_objects = transform::custom_objects()})
+// A saved model names the directory of the transform, and does not hold it. Reading one is an error
+// if another transform is there now.
+COHORT_API keras::models::CustomObjects custom_objects();
 
 }  // namespace transform
 }  // namespace cohort

@@ -7,6 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/data/storage/element_codec.h"
+#include "cohort/transform/graph/make_node.h"
 
 namespace cohort::internal {
 namespace {
@@ -48,7 +49,7 @@ bool stores_frequency(const Analysis& analysis) {
 }
 
 std::vector<std::pair<std::string, ColumnValue>> values_of(
-    const AnalysisResult& result, const std::optional<VocabularyFile>& vocabulary) {
+    const AnalysisResult& result, const std::optional<TokenFile>& vocabulary) {
   std::vector<std::pair<std::string, ColumnValue>> values;
   for (const auto& [name, leaf] : result.constants) {
     values.emplace_back(name, ColumnValue{.values = leaf});
@@ -62,14 +63,13 @@ std::vector<std::pair<std::string, ColumnValue>> values_of(
 
 void put_result(AnalysesRun& run, const TransformGraph& graph, size_t analysis,
                 AnalysisResult result) {
-  std::optional<VocabularyFile> vocabulary;
+  std::optional<TokenFile> vocabulary;
   if (const auto& file = result.file; file.has_value()) {
-    vocabulary =
-        VocabularyFile{.path = file->path,
-                       .has_frequencies = stores_frequency(*graph.analyses[analysis].analysis),
-                       .bytes = file->bytes,
-                       .crc32c = file->crc32c,
-                       .lines = file->lines};
+    vocabulary = TokenFile{.path = file->path,
+                           .has_frequencies = stores_frequency(*graph.analyses[analysis].analysis),
+                           .bytes = file->bytes,
+                           .crc32c = file->crc32c,
+                           .lines = file->lines};
   }
   run.values[analysis] = values_of(result, vocabulary);
   run.results[analysis] = std::move(result);

@@ -36,7 +36,7 @@ void put_results(AnalysesRun& run, const TransformGraph& graph, std::string_view
 
 // What an analysis has found, as values; `vocabulary` is the file that it wrote.
 std::vector<std::pair<std::string, ColumnValue>> values_of(
-    const AnalysisResult& result, const std::optional<VocabularyFile>& vocabulary);
+    const AnalysisResult& result, const std::optional<TokenFile>& vocabulary);
 // Whether an analysis that writes a vocabulary writes "frequency token" in each line.
 bool stores_frequency(const Analysis& analysis);
 

@@ -106,7 +106,7 @@ class Pass {
       }
       return columns.empty() ? 0 : columns.front().rows;
     } catch (...) {
-      rethrow_with_context(str("analysis of batch ", number, ": "));
+      rethrow_with_context(str("analysis of batch ", number));
     }
   }
 

@@ -124,7 +124,7 @@ Structure analyze_shard(const WorkerSide& worker, const Structure& arguments) {
          .memory_limit = static_cast<size_t>(request.memory_limit)});
     return part_message(part, files, request.directory);
   } catch (...) {
-    rethrow_with_context(str("shard ", request.shard, " of ", request.num_shards, ": "));
+    rethrow_with_context(str("shard ", request.shard, " of ", request.num_shards));
   }
 }
 

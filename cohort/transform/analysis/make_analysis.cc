@@ -1,7 +1,8 @@
-#include "cohort/transform/analysis/analyses.h"
+// Reads an analysis from its kind and attributes.
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/transform/analysis/analyses.h"
 #include "cohort/transform/analysis/attributes.h"
 
 namespace cohort::internal {

@@ -1,4 +1,4 @@
-#include "cohort/transform/graph/node.h"
+#include "cohort/transform/graph/make_node.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
@@ -37,9 +37,9 @@ ColumnValue made_up(const ColumnType& type, const Probe& probe) {
     return {.vocabulary = table};
   }
   if (type.is_ragged()) {
-    Tensor row_splits = at::arange(probe.rows + 1);  // a value a row, and one more in the last
-    row_splits[probe.rows] += 1;
-    return {.values = made_up(type.dtype, {probe.rows + 1}), .row_splits = row_splits};
+    Tensor row_splits = at::arange(probe.rows + 1);  // a value a row, and none in the last
+    row_splits[probe.rows] -= 1;
+    return {.values = made_up(type.dtype, {probe.rows - 1}), .row_splits = row_splits};
   }
   std::vector<int64_t> sizes;
   if (!type.is_statistic()) sizes.push_back(probe.rows);
@@ -167,31 +167,13 @@ std::shared_ptr<const TransformNode> make_node(std::string_view operation, keras
   try {
     node->evaluate = find_operation(operation)(node->attributes, types);
     node->type = probed_type(node->inputs, node->evaluate);
-  } catch (const Error& error) {
+  } catch (const InvalidArgumentError& error) {
     std::string given;
     for (const ColumnType& type : types) given += (given.empty() ? "" : ", ") + describe(type);
     throw InvalidArgumentError(str("transform::", operation, ": ", error.what(),
                                    " (given: ", given.empty() ? "nothing" : given, ")"));
   }
   return node;
-}
-
-const std::shared_ptr<const TransformNode>& node_of(const transform::Column& column,
-                                                    std::string_view user) {
-  if (column.node() == nullptr) {
-    throw FailedPreconditionError(
-        str("transform::", user,
-            ": the column holds nothing yet; was an output read before it was "
-            "set, or its name misspelt?"));
-  }
-  return column.node();
-}
-
-transform::Column apply(std::string_view operation, keras::Config attributes,
-                        const std::vector<transform::Column>& inputs) {
-  TransformNodes nodes;
-  for (const auto& input : inputs) nodes.push_back(node_of(input, operation));
-  return transform::Column(make_node(operation, std::move(attributes), std::move(nodes)));
 }
 
 }  // namespace cohort::internal
