@@ -48,7 +48,7 @@ class BlocksFile {
     file_->append(block);
     bytes_ += kLengthBytes + block.size();
   }
-  // Without a sync: who reads it needs it now or never.
+  // There is no sync: who reads it needs it now or never.
   void close() { file_->close(); }
   const std::string& path() const { return path_; }
   int64_t bytes() const { return static_cast<int64_t>(bytes_); }
