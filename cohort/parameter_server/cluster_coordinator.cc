@@ -327,4 +327,9 @@ double ClusterCoordinator::mean_staleness() const {
 
 std::vector<WorkerState> ClusterCoordinator::workers() const { return existing(core_).workers(); }
 
+const ParameterServerStrategy& ClusterCoordinator::strategy() const {
+  existing(core_);
+  return *strategy_;
+}
+
 }  // namespace cohort::distribute::coordinator

@@ -243,6 +243,7 @@ class COHORT_API ClusterCoordinator {
   // All errors of functions since one was last thrown; if there are none, those of the run before.
   std::vector<FailedClosure> errors() const;
   std::vector<WorkerState> workers() const;
+  const ParameterServerStrategy& strategy() const;
   // How many updates had come between the values by which a gradient was taken and its own update,
   // on average over those that were pushed since this program took the ps tasks; 0: there were
   // none. Asks the ps tasks. Of looked-up rows the oldest of each shard counts. Errors:

@@ -115,12 +115,13 @@ DistributedIterator& ParameterServerStrategy::input(size_t index) {
 void ParameterServerStrategy::add_dataset_function(
     const std::string& name, std::function<data::Dataset(const InputContext&)> fn) const {
   core_->worker()->functions().add_input(
-      name, [fn = std::move(fn),
-             weak = std::weak_ptr<ParameterServerCore>(core_)](const InputContext& context) {
+      name,
+      [fn, weak = std::weak_ptr<ParameterServerCore>(core_)](const InputContext& context) {
         const ParameterServerStrategy strategy(weak.lock());
         return strategy.distribute_datasets_from_function(
             [&](const InputContext&) { return fn(context); });
-      });
+      },
+      fn);
 }
 
 void ParameterServerStrategy::add_distributed_function(

@@ -64,6 +64,10 @@ class ShortageNode final : public UnaryNode {
   DataNodePtr names_;  // of one worker: reading them is an error
 };
 
+ShardRequirement unless_empty(ShardRequirement requirement, const AutoShardOptions& options) {
+  return options.parts_may_be_empty ? ShardRequirement::kNothing : requirement;
+}
+
 // Divides the files that a graph reads.
 class FileSharding {
  public:
@@ -71,8 +75,11 @@ class FileSharding {
 
   DataNodePtr sharded_root(const DataNodePtr& root) {
     DataNodePtr result = sharded(root);
-    return too_short_ ? std::make_shared<ShortageNode>(std::move(result), too_short_) : result;
+    if (!too_short_ || options_.parts_may_be_empty) return result;
+    return std::make_shared<ShortageNode>(std::move(result), too_short_);
   }
+  // Whether it is known that some worker gets no file.
+  bool leaves_parts_empty() const { return too_short_ != nullptr; }
 
  private:
   DataNodePtr sharded(const DataNodePtr& node) {
@@ -104,8 +111,9 @@ class FileSharding {
   // Shuffles of the names come after their division: workers may shuffle differently.
   DataNodePtr shard_of_names(const DataNodePtr& names) {
     std::vector<DataNodePtr> shuffles;  // the last first
-    DataNodePtr shard = make_shard(without_shuffles(names, shuffles), options_.num_workers,
-                                   options_.index, ShardRequirement::kFileForEach);
+    DataNodePtr shard =
+        make_shard(without_shuffles(names, shuffles), options_.num_workers, options_.index,
+                   unless_empty(ShardRequirement::kFileForEach, options_));
     const int64_t count = shard->inputs()[0]->cardinality();
     if (count > 0 && count < options_.num_workers && !too_short_) too_short_ = shard;
     for (auto shuffle = shuffles.rbegin(); shuffle != shuffles.rend(); ++shuffle) {
@@ -135,7 +143,8 @@ DataNodePtr shard_elements(const DataNodePtr& root, const AutoShardOptions& opti
     const bool rebatched =
         options.num_replicas > 0 && node->sharding_role() == ShardingRole::kRebatch;
     return make_shard(rebatched ? make_split(node->inputs()[0], options.num_replicas) : node,
-                      options.num_workers, options.index, ShardRequirement::kElementForEach);
+                      options.num_workers, options.index,
+                      unless_empty(ShardRequirement::kElementForEach, options));
   });
 }
 
@@ -143,7 +152,7 @@ DataNodePtr shard_at_hints(const DataNodePtr& root, const AutoShardOptions& opti
   return rewrite(root, [&](const DataNodePtr& node) {
     if (node->sharding_role() != ShardingRole::kShardHint) return node;
     return make_shard(node->inputs()[0], options.num_workers, options.index,
-                      ShardRequirement::kElementForEach);
+                      unless_empty(ShardRequirement::kElementForEach, options));
   });
 }
 
@@ -169,6 +178,17 @@ void check(const AutoShardOptions& options) {
   }
 }
 
+// Errors: NotFound (it cannot be divided by files, or parts that may be empty would be).
+ShardedGraph sharded_by_all_files(const DataNodePtr& root, const AutoShardOptions& options) {
+  FileSharding division(options);
+  DataNodePtr sharded = division.sharded_root(root);
+  if (options.parts_may_be_empty && division.leaves_parts_empty()) {
+    throw NotFoundError(
+        str("found fewer files than the ", options.num_workers, " parts that are asked for"));
+  }
+  return {std::move(sharded), AutoShardPolicy::FILE, {}};
+}
+
 ShardedGraph sharded_by(AutoShardPolicy policy, const DataNodePtr& root,
                         const AutoShardOptions& options) {
   switch (policy) {
@@ -185,7 +205,7 @@ ShardedGraph sharded_by(AutoShardPolicy policy, const DataNodePtr& root,
     }
     case AutoShardPolicy::AUTO:
       try {
-        return sharded_by(AutoShardPolicy::FILE, root, options);
+        return sharded_by_all_files(root, options);
       } catch (const NotFoundError& error) {
         ShardedGraph by_data = sharded_by(AutoShardPolicy::DATA, root, options);
         by_data.notes.push_back(

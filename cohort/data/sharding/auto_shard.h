@@ -18,6 +18,9 @@ struct AutoShardOptions {
   // elements cuts each batch into this many pieces instead (split_batches.h), so that workers stay
   // in step; with 0 it does not.
   int64_t num_replicas = 0;
+  // Whether parts may be empty: for readers that are not in step. Fewer files or elements than
+  // workers are then no error, and AUTO takes DATA where files are fewer.
+  bool parts_may_be_empty = false;
 };
 
 // The part of worker `index`, by dataset.options().auto_shard_policy():

@@ -89,6 +89,25 @@ TEST(AutoShard, ByElementsTakesEveryNthRecord) {
   for (size_t i = 0; i < mine.size(); ++i) EXPECT_EQ(mine[i], static_cast<int64_t>(5 * i));
 }
 
+TEST(AutoShard, PartsMayBeEmptyWhereTheReaderSaysSo) {
+  const auto parts = [](const Dataset& dataset, AutoShardPolicy policy, int64_t workers) {
+    std::vector<std::vector<int64_t>> all;
+    for (int64_t index = 0; index < workers; ++index) {
+      all.push_back(
+          ints(auto_shard(with_policy(dataset, policy),
+                          {.num_workers = workers, .index = index, .parts_may_be_empty = true})));
+    }
+    return all;
+  };
+  EXPECT_THAT(parts(files(2), AutoShardPolicy::FILE, 3),
+              ElementsAre(records({0}), records({1}), IsEmpty()));
+  EXPECT_THAT(parts(Dataset::range(2), AutoShardPolicy::DATA, 3),
+              ElementsAre(ElementsAre(0), ElementsAre(1), IsEmpty()));
+  // By elements where some part would have no file.
+  EXPECT_THAT(parts(files(2), AutoShardPolicy::AUTO, 3)[2], ElementsAre(2, 5, 8, 11, 14, 17));
+  EXPECT_THAT(parts(files(2), AutoShardPolicy::AUTO, 2)[1], ElementsAreArray(records({1})));
+}
+
 TEST(AutoShard, FilesAreFoundBelowWhatPassesThem) {
   const Dataset dataset = files(6)
                               .map([](int64_t x) { return x; })

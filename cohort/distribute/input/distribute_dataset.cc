@@ -1,11 +1,8 @@
 #include "cohort/distribute/input/distribute_dataset.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <exception>
 #include <optional>
-#include <span>
 
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/observe/logging.h"
@@ -17,10 +14,10 @@
 #include "cohort/data/graph/rewrite.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/nodes/prefetch.h"
-#include "cohort/data/nodes/shuffle_seeds.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/sharding/split_batches.h"
 #include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/input/agreed_dataset.h"
 #include "cohort/distribute/input/input_source.h"
 #include "cohort/distribute/tasks/task_errors.h"
 
@@ -148,39 +145,6 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers,
   return source;
 }
 
-// Checks that tasks which divide a dataset divide the same one, by what is known of it without
-// reading. If the datasets differ, some elements are read twice, and others never.
-// COLLECTIVE over the tasks.
-void agree_on_dataset(const Source& source, const Dataset& dataset) {
-  collective::SyncGroup& group = source.core->group();
-  if (!group.spans_tasks()) return;
-  const AutoShardPolicy policy = dataset.options().auto_shard_policy();
-  std::string known = str("AutoShardPolicy::", policy);
-  if (policy != AutoShardPolicy::OFF) {
-    known += str(", cardinality ", dataset.cardinality());
-    if (!dataset.node()->guesses_spec()) known += str(", ", dataset.element_spec());
-  }
-  group.between().barrier(
-      {.name = "experimental_distribute_dataset", .signature = known, .timeout = group.timeout()});
-}
-
-// Gives all tasks that divide a dataset the same order of it: shuffles without a seed take the
-// seeds of task 0.
-// COLLECTIVE over the tasks if there are such shuffles.
-Dataset in_agreed_order(const Source& source, const Dataset& dataset) {
-  collective::SyncGroup& group = source.core->group();
-  if (!group.spans_tasks() || dataset.options().auto_shard_policy() == AutoShardPolicy::OFF) {
-    return dataset;
-  }
-  const std::vector<uint64_t> own = drawn_seeds(dataset.node());
-  if (own.empty()) return dataset;
-  const Tensor seeds = at::empty({static_cast<int64_t>(own.size())}, at::kLong);
-  auto* const first = reinterpret_cast<uint64_t*>(seeds.data_ptr<int64_t>());
-  std::copy(own.begin(), own.end(), first);
-  collective::take_from_first_task(group, seeds, "the seeds of a dataset's shuffles");
-  return Dataset(with_agreed_seeds(dataset.node(), {first, own.size()}), dataset.options());
-}
-
 // Makes sure that all tasks read elements in one order, if elements are divided: it decides who
 // gets which. COLLECTIVE over the tasks.
 void agree_on_order(const Source& source, const Dataset& whole) {
@@ -274,8 +238,8 @@ DistributedDataset distribute_to_workers(const std::shared_ptr<StrategyCore>& co
   check_shares_of_tasks(*source);
   const int replicas = source->core->num_replicas_in_sync();
   const bool split = options.split_batches && replicas > 1;
-  agree_on_dataset(*source, dataset);
-  const Dataset whole = in_agreed_order(*source, dataset);
+  agree_on_dataset(source->core->group(), dataset, "experimental_distribute_dataset");
+  const Dataset whole = in_agreed_order(source->core->group(), dataset);
   in_all_tasks_or_none(source->core->group(), "experimental_distribute_dataset", [&] {
     if (!split) return add_shards(*source, whole);
     check_elements(whole);

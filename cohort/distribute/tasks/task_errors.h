@@ -3,7 +3,9 @@
 
 #include <exception>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/function_ref.h"
@@ -26,5 +28,10 @@ std::optional<TaskError> tell_errors(collective::SyncGroup& group, const std::ex
 // COLLECTIVE over the tasks. Errors: those of fn; those of a Communicator's calls.
 void in_all_tasks_or_none(collective::SyncGroup& group, std::string_view what,
                           FunctionRef<void()> fn);
+
+// The same, and returns what `fn` has returned in each task, in the order of ranks.
+std::vector<std::string> texts_of_all_tasks_or_error(collective::SyncGroup& group,
+                                                     std::string_view what,
+                                                     FunctionRef<std::string()> fn);
 
 }  // namespace cohort::internal

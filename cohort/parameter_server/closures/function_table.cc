@@ -14,8 +14,22 @@
 namespace cohort::internal {
 
 struct FunctionTable::State {
+  struct Input {
+    MakeWorkerInput make;
+    distribute::DatasetFunction dataset;
+  };
+
+  // Errors: NotFound. With the lock.
+  const Input& input(const std::string& name) const {
+    const auto found = inputs.find(name);
+    if (found != inputs.end()) return found->second;
+    throw NotFoundError(
+        str("there is no dataset function ", quoted(name), " in ", Task::current().to_string(),
+            "; every task must add the same functions, before its server's join()"));
+  }
+
   std::mutex mutex;  // guards what follows
-  std::map<std::string, MakeWorkerInput> inputs;
+  std::map<std::string, Input> inputs;
   std::set<std::string> unnamed_inputs;  // that nobody holds yet
   uint64_t last_input = 0;
   std::map<std::string, StructureFunction<>> captured;
@@ -25,20 +39,25 @@ struct FunctionTable::State {
 FunctionTable::FunctionTable(const PsCluster& cluster)
     : cluster_(cluster), state_(std::make_shared<State>()) {}
 
-void FunctionTable::add_input(const std::string& name, MakeWorkerInput make) {
+void FunctionTable::add_input(const std::string& name, MakeWorkerInput make,
+                              distribute::DatasetFunction dataset) {
   const std::lock_guard lock(state_->mutex);
-  if (!state_->inputs.emplace(name, std::move(make)).second) {
+  if (!state_->inputs.emplace(name, State::Input{std::move(make), std::move(dataset)}).second) {
     throw AlreadyExistsError(str("there is a dataset function ", quoted(name), " already"));
   }
 }
 
 MakeWorkerInput FunctionTable::input(const std::string& name) const {
   const std::lock_guard lock(state_->mutex);
-  const auto found = state_->inputs.find(name);
-  if (found != state_->inputs.end()) return found->second;
-  throw NotFoundError(str("there is no dataset function ", quoted(name), " in ",
-                          Task::current().to_string(),
-                          "; every task must add the same functions, before its server's join()"));
+  return state_->input(name).make;
+}
+
+distribute::DatasetFunction FunctionTable::dataset(const std::string& name) const {
+  const std::lock_guard lock(state_->mutex);
+  const distribute::DatasetFunction& dataset = state_->input(name).dataset;
+  if (dataset) return dataset;
+  throw InvalidArgumentError(
+      str("the function ", quoted(name), " returns a DistributedDataset; return a Dataset"));
 }
 
 std::string FunctionTable::new_input_name() {
@@ -56,7 +75,7 @@ std::shared_ptr<const void> FunctionTable::hold_input(const std::string& name) {
   return {nullptr, [weak = std::weak_ptr<State>(state_), name](const void*) {
             const auto state = weak.lock();
             if (state == nullptr) return;
-            std::map<std::string, MakeWorkerInput>::node_type dropped;  // freed without the lock
+            std::map<std::string, State::Input>::node_type dropped;  // freed without the lock
             const std::lock_guard lock(state->mutex);
             dropped = state->inputs.extract(name);
           }};

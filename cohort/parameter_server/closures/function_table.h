@@ -27,9 +27,12 @@ class FunctionTable {
   explicit FunctionTable(const PsCluster& cluster);
 
   // The functions that make workers' inputs, by name, the same in every task.
-  // Errors: AlreadyExists; NotFound.
-  void add_input(const std::string& name, MakeWorkerInput make);
+  // dataset: makes the dataset of which the input is made, if there is one.
+  // Errors: AlreadyExists; NotFound; InvalidArgument (there is none).
+  void add_input(const std::string& name, MakeWorkerInput make,
+                 distribute::DatasetFunction dataset = nullptr);
   MakeWorkerInput input(const std::string& name) const;
+  distribute::DatasetFunction dataset(const std::string& name) const;
   // A name that no other input has.
   std::string new_input_name();
   // Holds the function of a name that new_input_name has given: it goes with the last of these,

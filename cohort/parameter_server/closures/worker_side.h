@@ -30,6 +30,7 @@ class WorkerSide {
 
   PsCluster& cluster() const { return variables_.cluster(); }
   FunctionTable& functions() { return functions_; }
+  const FunctionTable& functions() const { return functions_; }
   // What the current task's step, the last one or the one that runs, has changed.
   TaskStep& step() const { return variables_.step(); }
   int num_local_replicas() const { return strategy_.num_local_replicas(); }
