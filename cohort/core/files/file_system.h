@@ -95,6 +95,8 @@ class FileSystem {
   // Replaces `to` in one step: whoever looks sees the old file or the new one.
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove(const std::string& path) = 0;
+  // Errors: also FailedPrecondition (it is not empty).
+  virtual void remove_directory(const std::string& path) = 0;
   // Names (not paths) of the entries of a directory, sorted, without "." and "..".
   virtual std::vector<std::string> list(const std::string& directory) = 0;
   // Makes the directory and its parents, each durably. An existing directory is no error.

@@ -114,6 +114,10 @@ class PosixFileSystem final : public FileSystem {
     if (::unlink(path.c_str()) != 0) throw_errno(errno, "removing " + quoted(path));
   }
 
+  void remove_directory(const std::string& path) override {
+    if (::rmdir(path.c_str()) != 0) throw_errno(errno, "removing directory " + quoted(path));
+  }
+
   std::vector<std::string> list(const std::string& directory) override {
     UniqueFd fd = open_directory(directory);
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(fd.valid() ? ::fdopendir(fd.get()) : nullptr,

@@ -254,6 +254,13 @@ void SimulatedFileSystem::remove(const std::string& path) {
   forget(state_->disk.place(path));
 }
 
+void SimulatedFileSystem::remove_directory(const std::string& path) {
+  const State::Call call(*state_, "removing directory " + quoted(path));
+  call.go_wrong_if_told();
+  if (!require_directory(call, state_->disk.find(path))->entries.empty()) call.fail(ENOTEMPTY);
+  forget(state_->disk.place(path));
+}
+
 std::vector<std::string> SimulatedFileSystem::list(const std::string& directory) {
   const State::Call call(*state_, "listing " + quoted(directory));
   call.go_wrong_if_told();

@@ -58,6 +58,7 @@ class SimulatedFileSystem final : public FileSystem {
   bool exists(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;  // files only
   void remove(const std::string& path) override;
+  void remove_directory(const std::string& path) override;
   std::vector<std::string> list(const std::string& directory) override;
   void make_directories(const std::string& path) override;
   void sync_directory(const std::string& path) override;

@@ -109,6 +109,19 @@ std::string unlocked_temporary_path(const std::string& directory, std::string_vi
   return path_of(kUnlockedPrefix, directory, str(name, '.', random_hex(8)));
 }
 
+void remove_tree(FileSystem& files, const std::string& path) noexcept {
+  try {
+    files.remove(path);
+    return;
+  } catch (const std::exception&) {  // a directory, say; a link to one is gone already
+  }
+  try {
+    for (const std::string& name : files.list(path)) remove_tree(files, join_path(path, name));
+    files.remove_directory(path);
+  } catch (const std::exception&) {  // another process was first, say
+  }
+}
+
 void remove_unlocked_left_overs(FileSystem& files, const std::string& directory) noexcept {
   const auto has_ended = [](const FileWriter& writer) {
     const FileWriter& own = own_writer();
@@ -120,10 +133,7 @@ void remove_unlocked_left_overs(FileSystem& files, const std::string& directory)
       if (!name.starts_with(kUnlockedPrefix)) continue;
       const std::optional<FileWriter> writer = parse_writer(name, kUnlockedPrefix);
       if (!writer || !has_ended(*writer)) continue;
-      try {
-        files.remove(join_path(directory, name));
-      } catch (const std::exception&) {  // another process was first, say
-      }
+      remove_tree(files, join_path(directory, name));
     }
   } catch (const std::exception&) {  // nobody reads them
   }

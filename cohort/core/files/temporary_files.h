@@ -28,8 +28,11 @@ bool is_left_over(std::string_view name);
 // call gives another path, and is_left_over is false for it.
 std::string unlocked_temporary_path(const std::string& directory, std::string_view name);
 
-// Removes such files of processes of this host that have ended. A file that cannot be removed
-// stays.
+// Removes a file or link, or a directory with all that is in it. What cannot be removed stays.
+void remove_tree(FileSystem& files, const std::string& path) noexcept;
+
+// Removes such files and directories of processes of this host that have ended. What cannot be
+// removed stays.
 void remove_unlocked_left_overs(FileSystem& files, const std::string& directory) noexcept;
 
 }  // namespace cohort::internal

@@ -80,6 +80,8 @@ TEST(TemporaryFilesTest, WithoutALockOnlyThoseOfEndedProcessesOfThisHostGo) {
   for (const std::string& name : kept) files.create(name);
   files.create(unlocked(child, "1"));     // an earlier process had that number,
   files.create(unlocked(getpid(), "1"));  // and one this one's
+  files.make_directories(unlocked(child, "2") + "/part");
+  files.create(unlocked(child, "2") + "/part/a");
   remove_unlocked_left_overs(files, "");
   EXPECT_THAT(files.list(""), UnorderedElementsAreArray(kept));
   remove_unlocked_left_overs(files, "nowhere");

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/transform/functions/column_functions.h"
 #include "cohort/transform/functions/mappers.h"
@@ -232,24 +233,30 @@ TEST(Analyze, AFailureLeavesTheDirectoryAsItWas) {
       [&] { analyze_dataset(batches(column_x({1})), identity, folder / "output"); },
       ".overwrite = true");
   const auto failing = data::Dataset::from_tensor_slices(column_x({1, 2, 3, 4}))
-                           .map([](const Tensor& x) -> Structure {
-                             if (x.item<float>() == 4) throw std::runtime_error("no more");
-                             return dict({{"x", x}});
+                           .map([](const Structure& row) {
+                             if (row["x"].tensor().item<float>() == 4) {
+                               throw std::runtime_error("no more");
+                             }
+                             return row;
                            })
                            .batch(1);
-  EXPECT_ANY_THROW(analyze_dataset(failing,
-                                   [](const Columns& in) {
-                                     return Columns{{"z", scale_to_0_1(in["x"])}};
-                                   },
-                                   folder / "output", {.overwrite = true}));
+  expect_error<UnknownError>(
+      [&] {
+        analyze_dataset(failing,
+                        [](const Columns& in) {
+                          return Columns{{"z", scale_to_0_1(in["x"])}};
+                        },
+                        folder / "output", {.overwrite = true});
+      },
+      "no more");
   EXPECT_THAT(
       numbers(TFTransformOutput(folder / "output").transform_raw_features(column_x({7}))["x"]),
       ElementsAre(7));
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "output")) {
-    names.push_back(entry.path().filename());
-  }
-  EXPECT_THAT(names, testing::UnorderedElementsAre("transform_fn", "transformed_metadata"));
+  const auto names = [&](const std::string& directory) {
+    return internal::posix_file_system().list(folder / directory);
+  };
+  EXPECT_THAT(names("output"), ElementsAre("transform_fn", "transformed_metadata"));
+  EXPECT_THAT(names("output/transform_fn"), ElementsAre("assets", "transform.json"));
 }
 
 TEST(Analyze, SaysWhatAFunctionDoesWrong) {

@@ -6,24 +6,6 @@
 #include "cohort/transform/output/transform_file.h"
 
 namespace cohort::internal {
-namespace {
-
-// Removes a directory of files and directories, as far as that goes.
-void remove_tree(FileSystem& files, const std::string& path) noexcept {
-  try {
-    for (const std::string& name : files.list(path)) remove_tree(files, join_path(path, name));
-  } catch (const Error&) {
-    // A file, or one that cannot be read.
-  }
-  try {
-    files.remove(path);
-  } catch (const Error&) {
-    // What cannot be removed stays.
-  }
-}
-
-}  // namespace
-
 Workplace::Workplace(FileSystem& files, const std::string& output_directory, bool overwrite)
     : files_(files), output_(output_directory) {
   if (!overwrite && files.exists(join_path(output_, kTransformFolder))) {
