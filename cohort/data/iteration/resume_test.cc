@@ -130,26 +130,6 @@ class RandomPipeline {
   internal::Philox random_;
 };
 
-void expect_resumable(const std::function<Dataset()>& make) {
-  const Dataset dataset = make();
-  const std::vector<std::string> all = texts(make());
-  auto iterator = dataset.iterator();
-  for (size_t position = 0; position <= all.size(); ++position) {
-    const std::string bytes = iterator.state().serialize();
-    auto restored = make().iterator();
-    restored.restore(IteratorState::parse(bytes));
-    EXPECT_EQ(restored.state().serialize().size(), bytes.size())
-        << "at position " << position << " of " << dataset.explain();
-    ASSERT_EQ(texts(restored), std::vector<std::string>(all.begin() + position, all.end()))
-        << "from position " << position << " of " << dataset.explain();
-    const auto element = iterator.next();
-    ASSERT_EQ(element.has_value(), position < all.size());
-    if (element) {
-      ASSERT_EQ(internal::str(*element), all[position]);
-    }
-  }
-}
-
 // Several seeds a test: starting a process takes longer than a pipeline.
 constexpr uint64_t kSeedsOfATest = 8;
 class Resume : public testing::TestWithParam<uint64_t> {
