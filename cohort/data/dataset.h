@@ -57,6 +57,22 @@ struct WindowOptions {
 
 class WindowedDataset;
 
+struct SampleFromDatasetsOptions {
+  // How likely each dataset is, in proportion to the others. Default: all alike.
+  std::vector<double> weights = {};
+  // Default: as ShuffleOptions::seed.
+  std::optional<uint64_t> seed = {};
+  // Ends when a dataset is drawn that has no elements left. False: goes on with the others.
+  bool stop_on_empty_dataset = false;
+  // Draws otherwise in each pass over the data.
+  bool rerandomize_each_iteration = false;
+};
+
+struct ChooseFromDatasetsOptions {
+  // Ends when a dataset is chosen that has no elements left. False: that choice is left out.
+  bool stop_on_empty_dataset = true;
+};
+
 struct ShuffleOptions {
   // Two datasets with the same seed have the same order. Default: from random::set_seed, or random.
   std::optional<uint64_t> seed = {};
@@ -159,6 +175,19 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (no datasets; a key twice).
   static Dataset zip(std::vector<Dataset> datasets);
   static Dataset zip(std::vector<std::pair<std::string, Dataset>> datasets);
+  // Each element comes from one of the datasets, which is drawn at random. The order is not
+  // TensorFlow's, only how often each dataset is drawn.
+  // Errors: InvalidArgument (no datasets; not as many weights; a weight below 0, or all 0; elements
+  // of another form or dtype).
+  static Dataset sample_from_datasets(const std::vector<Dataset>& datasets,
+                                      const SampleFromDatasetsOptions& options = {});
+  // Each element is the next one of the dataset whose index is the next element of
+  // `choice_dataset`, an integer scalar.
+  // Errors: InvalidArgument (no datasets; elements of another form or dtype; choices that are no
+  // integer scalars). While reading: InvalidArgument (there is no such dataset: names the choice).
+  static Dataset choose_from_datasets(const std::vector<Dataset>& datasets,
+                                      const Dataset& choice_dataset,
+                                      ChooseFromDatasetsOptions options = {});
   // Elements that a user's code makes (generator.h). `generator` is one of
   //   - a function returning std::optional of what a map may return, nullopt at the end: each pass
   //     calls a copy of it, as it was given;
