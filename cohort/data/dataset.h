@@ -175,6 +175,11 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (no datasets; a key twice).
   static Dataset zip(std::vector<Dataset> datasets);
   static Dataset zip(std::vector<std::pair<std::string, Dataset>> datasets);
+  // The elements, which may differ in shape. They are detached, as from_tensors'.
+  // Errors: InvalidArgument (no elements; another form or dtype: names the element).
+  static Dataset from_list(std::vector<Structure> elements);
+  // start, start + step, ... as scalars, without an end.
+  static Dataset counter(int64_t start = 0, int64_t step = 1, DType dtype = int64);
   // Each element comes from one of the datasets, which is drawn at random. The order is not
   // TensorFlow's, only how often each dataset is drawn.
   // Errors: InvalidArgument (no datasets; not as many weights; a weight below 0, or all 0; elements
@@ -297,6 +302,13 @@ class COHORT_API Dataset {
   // Datasets of `size` elements each, which may overlap: see window.h.
   // Errors: InvalidArgument (size, shift or stride below 1).
   WindowedDataset window(int64_t size, WindowOptions options = {}) const;
+  // The elements that have not come before: tensors of int32, int64 or strings. All that have come
+  // are kept, in memory and in the iterator's state.
+  // Errors: InvalidArgument (others; if that cannot be known without reading elements, while
+  // reading).
+  Dataset unique() const;
+  // The only element. Errors: InvalidArgument (none, or several).
+  Structure get_single_element() const;
   // The rows of the input's batches in batches of other sizes; the sizes are used in turn, over and
   // over. Size 0 gives a batch without rows, for which nothing is read, also after the last row if
   // all sizes up to it were filled.
