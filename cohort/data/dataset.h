@@ -73,6 +73,28 @@ struct ChooseFromDatasetsOptions {
   bool stop_on_empty_dataset = true;
 };
 
+// One of the two.
+struct GroupByWindowOptions {
+  // The number of elements of a window.
+  std::optional<int64_t> window_size = {};
+  // The number for each key, at least 1; asked when the first element of a window comes.
+  std::function<int64_t(int64_t key)> window_size_func = {};
+};
+
+struct BucketBySequenceLengthOptions {
+  // What PaddedBatchOptions say.
+  std::vector<std::vector<int64_t>> padded_shapes = {};
+  std::optional<Structure> padding_values = {};
+  // Pads what is unknown in padded_shapes, or without them in element_spec, to one less than the
+  // bucket's upper boundary instead of the longest in the batch. Elements must be shorter than the
+  // last boundary.
+  bool pad_to_bucket_boundary = false;
+  // Makes batches as batch() does.
+  bool no_padding = false;
+  // Leaves out the batches at the end that have fewer elements.
+  bool drop_remainder = false;
+};
+
 struct ShuffleOptions {
   // Two datasets with the same seed have the same order. Default: from random::set_seed, or random.
   std::optional<uint64_t> seed = {};
@@ -302,6 +324,36 @@ class COHORT_API Dataset {
   // Datasets of `size` elements each, which may overlap: see window.h.
   // Errors: InvalidArgument (size, shift or stride below 1).
   WindowedDataset window(int64_t size, WindowOptions options = {}) const;
+  // Gathers elements with the same key_func(element), an integer, until there are as many as the
+  // window has; then the elements of reduce_func(key, window) follow. At the end of the input come
+  // the windows that are not full, from the least key on. After a restore, reduce_func is called
+  // again for the window that was being read.
+  // Errors: InvalidArgument (window_size below 1; both options or none). While reading:
+  // InvalidArgument (key_func returned no integer, window_size_func less than 1).
+  template <class F>
+  Dataset group_by_window(F&& key_func,
+                          std::function<Dataset(int64_t key, const Dataset& window)> reduce_func,
+                          GroupByWindowOptions options) const {
+    internal::check_fault<internal::kElementFault<F>>();
+    return group_by_window_erased(internal::make_element_function(std::forward<F>(key_func)),
+                                  std::move(reduce_func), std::move(options));
+  }
+  // Makes padded batches of elements of similar length, which element_length_func(element), an
+  // integer, says. Bucket i holds lengths from bucket_boundaries[i - 1] to below
+  // bucket_boundaries[i], the last one those from the last boundary on; its batches have
+  // bucket_batch_sizes[i] elements.
+  // Errors: InvalidArgument (not one size more than boundaries, boundaries that do not ascend, a
+  // size below 1; as padded_batch). While reading: as padded_batch; InvalidArgument
+  // (pad_to_bucket_boundary, and an element is as long as the last boundary).
+  template <class F>
+  Dataset bucket_by_sequence_length(F&& element_length_func, std::vector<int64_t> bucket_boundaries,
+                                    std::vector<int64_t> bucket_batch_sizes,
+                                    BucketBySequenceLengthOptions options = {}) const {
+    internal::check_fault<internal::kElementFault<F>>();
+    return bucket_by_sequence_length_erased(
+        internal::make_element_function(std::forward<F>(element_length_func)),
+        std::move(bucket_boundaries), std::move(bucket_batch_sizes), std::move(options));
+  }
   // The elements that have not come before: tensors of int32, int64 or strings. All that have come
   // are kept, in memory and in the iterator's state.
   // Errors: InvalidArgument (others; if that cannot be known without reading elements, while
@@ -396,6 +448,14 @@ class COHORT_API Dataset {
   Dataset flat_map_erased(std::function<Dataset(const Structure&)> fn) const;
   Dataset interleave_erased(std::function<Dataset(const Structure&)> fn,
                             const InterleaveOptions& options) const;
+  Dataset group_by_window_erased(
+      internal::ElementFunction key_func,
+      std::function<Dataset(int64_t key, const Dataset& window)> reduce_func,
+      GroupByWindowOptions options) const;
+  Dataset bucket_by_sequence_length_erased(internal::ElementFunction element_length_func,
+                                           std::vector<int64_t> bucket_boundaries,
+                                           std::vector<int64_t> bucket_batch_sizes,
+                                           BucketBySequenceLengthOptions options) const;
   Dataset filter_erased(internal::ElementFunction fn) const;
   Dataset take_while_erased(internal::ElementFunction fn) const;
   Dataset scan_erased(Structure initial, internal::ElementFunction fn) const;
