@@ -31,6 +31,7 @@
 #include "cohort/data/graph/cardinality.h"
 #include "cohort/data/options.h"
 #include "cohort/data/paths.h"
+#include "cohort/data/reducer.h"
 
 namespace cohort::data {
 
@@ -354,6 +355,15 @@ class COHORT_API Dataset {
         internal::make_element_function(std::forward<F>(element_length_func)),
         std::move(bucket_boundaries), std::move(bucket_batch_sizes), std::move(options));
   }
+  // Reduces the elements of each key_func(element), an integer, to one (reducer.h); they come when
+  // all elements were read, the least key first.
+  // While reading: InvalidArgument (no integer; a state of another form or dtype).
+  template <class F>
+  Dataset group_by_reducer(F&& key_func, Reducer reducer) const {
+    internal::check_fault<internal::kElementFault<F>>();
+    return group_by_reducer_erased(internal::make_element_function(std::forward<F>(key_func)),
+                                   std::move(reducer));
+  }
   // The elements that have not come before: tensors of int32, int64 or strings. All that have come
   // are kept, in memory and in the iterator's state.
   // Errors: InvalidArgument (others; if that cannot be known without reading elements, while
@@ -456,6 +466,7 @@ class COHORT_API Dataset {
                                            std::vector<int64_t> bucket_boundaries,
                                            std::vector<int64_t> bucket_batch_sizes,
                                            BucketBySequenceLengthOptions options) const;
+  Dataset group_by_reducer_erased(internal::ElementFunction key_func, Reducer reducer) const;
   Dataset filter_erased(internal::ElementFunction fn) const;
   Dataset take_while_erased(internal::ElementFunction fn) const;
   Dataset scan_erased(Structure initial, internal::ElementFunction fn) const;
