@@ -47,6 +47,7 @@
 #include "cohort/data/ragged_batch.h"
 #include "cohort/data/records/example_builder.h"
 #include "cohort/data/records/tfrecord_writer.h"
+#include "cohort/data/reducer.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/sharding/batch_sizes.h"
 #include "cohort/data/sharding/split_batches.h"

@@ -31,6 +31,7 @@
 #include "cohort/data/graph/cardinality.h"
 #include "cohort/data/options.h"
 #include "cohort/data/paths.h"
+#include "cohort/data/reducer.h"
 
 namespace cohort::data {
 
@@ -56,6 +57,44 @@ struct WindowOptions {
 };
 
 class WindowedDataset;
+
+struct SampleFromDatasetsOptions {
+  // How likely each dataset is, in proportion to the others. Default: all alike.
+  std::vector<double> weights = {};
+  // Default: as ShuffleOptions::seed.
+  std::optional<uint64_t> seed = {};
+  // Ends when a dataset is drawn that has no elements left. False: goes on with the others.
+  bool stop_on_empty_dataset = false;
+  // Draws otherwise in each pass over the data.
+  bool rerandomize_each_iteration = false;
+};
+
+struct ChooseFromDatasetsOptions {
+  // Ends when a dataset is chosen that has no elements left. False: that choice is left out.
+  bool stop_on_empty_dataset = true;
+};
+
+// One of the two.
+struct GroupByWindowOptions {
+  // The number of elements of a window.
+  std::optional<int64_t> window_size = {};
+  // The number for each key, at least 1; asked when the first element of a window comes.
+  std::function<int64_t(int64_t key)> window_size_func = {};
+};
+
+struct BucketBySequenceLengthOptions {
+  // What PaddedBatchOptions say.
+  std::vector<std::vector<int64_t>> padded_shapes = {};
+  std::optional<Structure> padding_values = {};
+  // Pads what is unknown in padded_shapes, or without them in element_spec, to one less than the
+  // bucket's upper boundary instead of the longest in the batch. Elements must be shorter than the
+  // last boundary.
+  bool pad_to_bucket_boundary = false;
+  // Makes batches as batch() does.
+  bool no_padding = false;
+  // Leaves out the batches at the end that have fewer elements.
+  bool drop_remainder = false;
+};
 
 struct ShuffleOptions {
   // Two datasets with the same seed have the same order. Default: from random::set_seed, or random.
@@ -159,6 +198,24 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (no datasets; a key twice).
   static Dataset zip(std::vector<Dataset> datasets);
   static Dataset zip(std::vector<std::pair<std::string, Dataset>> datasets);
+  // The elements, which may differ in shape. They are detached, as from_tensors'.
+  // Errors: InvalidArgument (no elements; another form or dtype: names the element).
+  static Dataset from_list(std::vector<Structure> elements);
+  // start, start + step, ... as scalars, without an end.
+  static Dataset counter(int64_t start = 0, int64_t step = 1, DType dtype = int64);
+  // Each element comes from one of the datasets, which is drawn at random. The order is not
+  // TensorFlow's, only how often each dataset is drawn.
+  // Errors: InvalidArgument (no datasets; not as many weights; a weight below 0, or all 0; elements
+  // of another form or dtype).
+  static Dataset sample_from_datasets(const std::vector<Dataset>& datasets,
+                                      const SampleFromDatasetsOptions& options = {});
+  // Each element is the next one of the dataset whose index is the next element of
+  // `choice_dataset`, an integer scalar.
+  // Errors: InvalidArgument (no datasets; elements of another form or dtype; choices that are no
+  // integer scalars). While reading: InvalidArgument (there is no such dataset: names the choice).
+  static Dataset choose_from_datasets(const std::vector<Dataset>& datasets,
+                                      const Dataset& choice_dataset,
+                                      ChooseFromDatasetsOptions options = {});
   // Elements that a user's code makes (generator.h). `generator` is one of
   //   - a function returning std::optional of what a map may return, nullopt at the end: each pass
   //     calls a copy of it, as it was given;
@@ -268,6 +325,52 @@ class COHORT_API Dataset {
   // Datasets of `size` elements each, which may overlap: see window.h.
   // Errors: InvalidArgument (size, shift or stride below 1).
   WindowedDataset window(int64_t size, WindowOptions options = {}) const;
+  // Gathers elements with the same key_func(element), an integer, until there are as many as the
+  // window has; then the elements of reduce_func(key, window) follow. At the end of the input come
+  // the windows that are not full, from the least key on. After a restore, reduce_func is called
+  // again for the window that was being read.
+  // Errors: InvalidArgument (window_size below 1; both options or none). While reading:
+  // InvalidArgument (key_func returned no integer, window_size_func less than 1).
+  template <class F>
+  Dataset group_by_window(F&& key_func,
+                          std::function<Dataset(int64_t key, const Dataset& window)> reduce_func,
+                          GroupByWindowOptions options) const {
+    internal::check_fault<internal::kElementFault<F>>();
+    return group_by_window_erased(internal::make_element_function(std::forward<F>(key_func)),
+                                  std::move(reduce_func), std::move(options));
+  }
+  // Makes padded batches of elements of similar length, which element_length_func(element), an
+  // integer, says. Bucket i holds lengths from bucket_boundaries[i - 1] to below
+  // bucket_boundaries[i], the last one those from the last boundary on; its batches have
+  // bucket_batch_sizes[i] elements.
+  // Errors: InvalidArgument (not one size more than boundaries, boundaries that do not ascend, a
+  // size below 1; as padded_batch). While reading: as padded_batch; InvalidArgument
+  // (pad_to_bucket_boundary, and an element is as long as the last boundary).
+  template <class F>
+  Dataset bucket_by_sequence_length(F&& element_length_func, std::vector<int64_t> bucket_boundaries,
+                                    std::vector<int64_t> bucket_batch_sizes,
+                                    BucketBySequenceLengthOptions options = {}) const {
+    internal::check_fault<internal::kElementFault<F>>();
+    return bucket_by_sequence_length_erased(
+        internal::make_element_function(std::forward<F>(element_length_func)),
+        std::move(bucket_boundaries), std::move(bucket_batch_sizes), std::move(options));
+  }
+  // Reduces the elements of each key_func(element), an integer, to one (reducer.h); they come when
+  // all elements were read, the least key first.
+  // While reading: InvalidArgument (no integer; a state of another form or dtype).
+  template <class F>
+  Dataset group_by_reducer(F&& key_func, Reducer reducer) const {
+    internal::check_fault<internal::kElementFault<F>>();
+    return group_by_reducer_erased(internal::make_element_function(std::forward<F>(key_func)),
+                                   std::move(reducer));
+  }
+  // The elements that have not come before: tensors of int32, int64 or strings. All that have come
+  // are kept, in memory and in the iterator's state.
+  // Errors: InvalidArgument (others; if that cannot be known without reading elements, while
+  // reading).
+  Dataset unique() const;
+  // The only element. Errors: InvalidArgument (none, or several).
+  Structure get_single_element() const;
   // The rows of the input's batches in batches of other sizes; the sizes are used in turn, over and
   // over. Size 0 gives a batch without rows, for which nothing is read, also after the last row if
   // all sizes up to it were filled.
@@ -355,6 +458,15 @@ class COHORT_API Dataset {
   Dataset flat_map_erased(std::function<Dataset(const Structure&)> fn) const;
   Dataset interleave_erased(std::function<Dataset(const Structure&)> fn,
                             const InterleaveOptions& options) const;
+  Dataset group_by_window_erased(
+      internal::ElementFunction key_func,
+      std::function<Dataset(int64_t key, const Dataset& window)> reduce_func,
+      GroupByWindowOptions options) const;
+  Dataset bucket_by_sequence_length_erased(internal::ElementFunction element_length_func,
+                                           std::vector<int64_t> bucket_boundaries,
+                                           std::vector<int64_t> bucket_batch_sizes,
+                                           BucketBySequenceLengthOptions options) const;
+  Dataset group_by_reducer_erased(internal::ElementFunction key_func, Reducer reducer) const;
   Dataset filter_erased(internal::ElementFunction fn) const;
   Dataset take_while_erased(internal::ElementFunction fn) const;
   Dataset scan_erased(Structure initial, internal::ElementFunction fn) const;

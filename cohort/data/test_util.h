@@ -1,7 +1,10 @@
 // What data's tests share.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +66,27 @@ inline std::vector<std::string> outcomes(internal::DataIterator& iterator) {
 inline std::vector<std::string> outcomes(const Dataset& dataset) {
   auto iterator = dataset.iterator();
   return outcomes_of([&] { return iterator.next(); });
+}
+
+// Restored from bytes in a new iterator of an equal dataset, any position goes on as it would have.
+inline void expect_resumable(const std::function<Dataset()>& make) {
+  const Dataset dataset = make();
+  const std::vector<std::string> all = texts(make());
+  auto iterator = dataset.iterator();
+  for (size_t position = 0; position <= all.size(); ++position) {
+    const std::string bytes = iterator.state().serialize();
+    auto restored = make().iterator();
+    restored.restore(IteratorState::parse(bytes));
+    EXPECT_EQ(restored.state().serialize().size(), bytes.size())
+        << "at position " << position << " of " << dataset.explain();
+    ASSERT_EQ(texts(restored), std::vector<std::string>(all.begin() + position, all.end()))
+        << "from position " << position << " of " << dataset.explain();
+    const auto element = iterator.next();
+    ASSERT_EQ(element.has_value(), position < all.size());
+    if (element) {
+      ASSERT_EQ(internal::str(*element), all[position]);
+    }
+  }
 }
 
 // An input that can only be read in order and only one by one, as files can.

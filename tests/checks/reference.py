@@ -100,7 +100,7 @@ SECTIONS = [
                           "data/files/text_line_dataset.h", "data/files/fixed_length_record_dataset.h", "data/paths.h",
                           "data/generator.h", "data/torch_dataset.h", "data/window.h",
                           "data/options.h", "data/sharding/auto_shard.h", "data/sharding/batch_sizes.h",
-                          "data/sharding/split_batches.h", "data/graph/cardinality.h", "data/ragged_batch.h",
+                          "data/sharding/split_batches.h", "data/graph/cardinality.h", "data/ragged_batch.h", "data/reducer.h",
                           "data/iteration/state.h", "data/iter.h"]),
     ("Records and examples", "io", [
         "data/records/tfrecord_writer.h", "data/records/example_builder.h",

@@ -1,7 +1,9 @@
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <cohort/core/error.h>
 #include <cohort/data/dataset.h>
 #include <cohort/data/files/tfrecord_dataset.h>
+#include <cohort/data/reducer.h>
 #include <cohort/data/window.h>
 
 #include <optional>
@@ -18,6 +20,43 @@ namespace {
 std::optional<int64_t> parallel_calls(const Json& node) {
   const Json& calls = node.at("calls");
   return calls.is_null() ? std::nullopt : std::optional<int64_t>(calls.get<int64_t>());
+}
+
+// Groups of scalars by key.
+std::optional<data::Dataset> group(const data::Dataset& source, const Json& node) {
+  const std::string op = node.at("op");
+  const int64_t keys = node.value("keys", int64_t{1});
+  const auto key = [keys](int64_t x) { return x % keys; };
+  if (op == "group_by_window") {
+    const int64_t size = node.at("n");
+    const auto reduce = [size](int64_t k, const data::Dataset& window) {
+      return window.map([k](int64_t x) { return 100 * k + x; }).batch(size);
+    };
+    if (node.at("each")) {
+      return source.group_by_window(key, reduce,
+                                    {.window_size_func = [](int64_t k) { return k + 1; }});
+    }
+    return source.group_by_window(key, reduce, {.window_size = size});
+  }
+  if (op == "bucket") {
+    return source.map([](int64_t x) { return Structure(at::full({x % 9}, x, at::kLong)); })
+        .bucket_by_sequence_length(
+            [](const Tensor& x) { return x.size(0); },
+            node.at("boundaries").get<std::vector<int64_t>>(),
+            node.at("sizes").get<std::vector<int64_t>>(),
+            {.padded_shapes = {{kUnknownDim}},
+             .padding_values = Structure(-1),
+             .pad_to_bucket_boundary = node.at("to_boundary"),
+             .drop_remainder = node.at("drop_remainder")});
+  }
+  if (op == "group_by_reducer") {
+    return source.group_by_reducer(
+        key, data::Reducer([](int64_t k) { return 7 * k; },
+                           [](int64_t sum, int64_t x) { return (3 * sum + x) % 1000; },
+                           [](int64_t sum) { return sum + 1; }));
+  }
+  if (op == "unique") return source.map([keys](int64_t x) { return x % (5 * keys); }).unique();
+  return std::nullopt;
 }
 
 // Those of scalars run functions, the same as test_pipelines.py's build() runs.
@@ -92,7 +131,18 @@ data::Dataset build(const Json& node) {
     const data::Dataset second = build(node.at("sources").at(1));
     return op == "zip" ? data::Dataset::zip(std::vector{first, second}) : first.concatenate(second);
   }
+  if (op == "choose") {
+    std::vector<data::Dataset> datasets;
+    for (const Json& source : node.at("sources")) datasets.push_back(build(source));
+    const data::Dataset choices = data::Dataset::from_tensor_slices(
+        at::tensor(node.at("choices").get<std::vector<int64_t>>()));
+    return data::Dataset::choose_from_datasets(datasets, choices,
+                                               {.stop_on_empty_dataset = node.at("stop")});
+  }
+  if (op == "counter") return data::Dataset::counter(node.at("start"), node.at("step"));
   const data::Dataset source = build(node.at("source"));
+  if (op == "single") return data::Dataset::from_tensors(source.get_single_element());
+  if (const auto grouped = group(source, node)) return *grouped;
   if (op == "batch") {
     return source.batch(node.at("n"), {.drop_remainder = node.at("drop_remainder")});
   }

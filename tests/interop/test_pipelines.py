@@ -144,8 +144,36 @@ def transform(source, node):
     return None
 
 
+def group(source, node):
+    """As the probe's function of that name."""
+    op, keys = node["op"], node.get("keys", 1)
+    if op == "group_by_window":
+        size = {"window_size_func": lambda k: k + 1} if node["each"] else {"window_size": node["n"]}
+        return source.group_by_window(
+            lambda x: x % keys,
+            lambda k, window: window.map(lambda x: 100 * k + x).batch(node["n"]), **size)
+    if op == "bucket":
+        return source.map(lambda x: tf.fill([x % 9], x)).bucket_by_sequence_length(
+            lambda x: tf.size(x), node["boundaries"], node["sizes"],
+            padding_values=tf.constant(-1, tf.int64), pad_to_bucket_boundary=node["to_boundary"],
+            drop_remainder=node["drop_remainder"])
+    if op == "group_by_reducer":
+        reducer = tf.data.experimental.Reducer(
+            lambda k: 7 * k, lambda total, x: (3 * total + x) % 1000, lambda total: total + 1)
+        return source.apply(tf.data.experimental.group_by_reducer(lambda x: x % keys, reducer))
+    if op == "unique":
+        return source.map(lambda x: x % (5 * keys)).unique()
+    return None
+
+
 def build(node):
     op = node["op"]
+    if op == "choose":
+        choices = tf.data.Dataset.from_tensor_slices(tf.constant(node["choices"], tf.int64))
+        return tf.data.Dataset.choose_from_datasets(
+            [build(source) for source in node["sources"]], choices, node["stop"])
+    if op == "counter":
+        return tf.data.Dataset.counter(node["start"], node["step"])
     if op == "range":
         return tf.data.Dataset.range(node["start"], node["stop"], node["step"])
     if op == "zip":
@@ -154,6 +182,11 @@ def build(node):
         first, second = node["sources"]
         return build(first).concatenate(build(second))
     source = build(node["source"])
+    if op == "single":
+        return tf.data.Dataset.from_tensors(source.get_single_element())
+    grouped = group(source, node)
+    if grouped is not None:
+        return grouped
     if op == "batch":
         return source.batch(node["n"], drop_remainder=node["drop_remainder"])
     if op == "shard":
@@ -222,6 +255,50 @@ def test_windows_follow_tf_data(probe, seed):
                 "stride": rng.randint(1, 3), "drop_remainder": rng.random() < 0.5,
                 "source": {"op": "take", "n": 40, "source": source}}
     assert probe("pipeline", {"pipeline": pipeline}) == read_all(build(pipeline))
+
+
+def random_group(rng, source):
+    op = rng.choice(["group_by_window", "group_by_window", "bucket", "bucket", "group_by_reducer",
+                     "unique"])
+    if op == "bucket":
+        to_boundary = rng.random() < 0.5
+        boundaries = sorted(rng.sample(range(1, 9), rng.randint(1, 3)))
+        if to_boundary:
+            boundaries[-1] = 9  # longer ones are errors, which come earlier here
+        return {"op": op, "boundaries": boundaries,
+                "sizes": [rng.randint(1, 4) for _ in range(len(boundaries) + 1)],
+                "to_boundary": to_boundary, "drop_remainder": rng.random() < 0.3, "source": source}
+    return {"op": op, "keys": rng.randint(1, 5), "n": rng.randint(1, 5),
+            "each": rng.random() < 0.4, "source": source}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_groups_follow_tf_data(probe, seed):
+    rng = random.Random(seed)
+    source = {"op": "take", "n": 60, "source": random_scalar_pipeline(rng, rng.randint(0, 2))}
+    pipeline = random_group(rng, source)
+    assert probe("pipeline", {"pipeline": pipeline}) == read_all(build(pipeline))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_choices_follow_tf_data(probe, seed):
+    rng = random.Random(seed)
+    sources = [random_scalar_pipeline(rng, rng.randint(0, 2)) for _ in range(rng.randint(1, 4))]
+    if rng.random() < 0.3:
+        sources[0] = {"op": "counter", "start": rng.randint(-5, 5), "step": rng.randint(-2, 3)}
+    pipeline = {"op": "choose", "sources": sources, "stop": rng.random() < 0.5,
+                "choices": [rng.randrange(len(sources)) for _ in range(rng.randint(0, 40))]}
+    assert probe("pipeline", {"pipeline": pipeline}) == read_all(build(pipeline))
+
+
+@pytest.mark.parametrize("size", range(3))
+def test_a_single_element_is_tf_datas(probe, size):
+    pipeline = {"op": "single", "source": {"op": "range", "start": 4, "stop": 4 + size, "step": 1}}
+    found = probe("pipeline", {"pipeline": pipeline})
+    try:
+        assert found == read_all(build(pipeline))
+    except tf.errors.InvalidArgumentError:
+        assert found == {"elements": [], "error": "INVALID_ARGUMENT"}
 
 
 def operations(node):

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +89,11 @@ class DataNode {
   // pipelines that end with such nodes and those that do not. (Below others it may decide how they
   // read, and with it what their states hold.)
   virtual bool is_transparent() const { return false; }
+
+  // The seed of the order of its elements, where it was given none and has drawn its own; and the
+  // same node with one that all workers have agreed on (nodes/shuffle_seeds.h).
+  virtual std::optional<uint64_t> drawn_seed() const { return std::nullopt; }
+  virtual DataNodePtr with_agreed_seed(uint64_t /*seed*/) const { return nullptr; }
 
   // For rewrites; the defaults are safe.
   virtual SourceKind source() const { return SourceKind::kNone; }

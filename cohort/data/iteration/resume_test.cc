@@ -48,7 +48,7 @@ class RandomPipeline {
   Dataset transform(const Dataset& input) {
     const bool parallel = below(2) == 1;
     const std::optional<int64_t> calls = parallel ? std::optional(2 + below(3)) : std::nullopt;
-    const int64_t which = below(28);
+    const int64_t which = below(32);
     return which < 15 ? simple(which, input) : combined(which, input, calls);
   }
   Dataset simple(int64_t which, const Dataset& input) {
@@ -122,6 +122,19 @@ class RandomPipeline {
                           [](int64_t sum, int64_t x) { return std::pair((sum + x) % 1000, sum); });
       case 26:
         return input.prefetch(AUTOTUNE);
+      case 27:
+        return Dataset::choose_from_datasets(
+            {input, source()}, Dataset::range(60).map([](int64_t x) { return x % 3 / 2; }),
+            {.stop_on_empty_dataset = below(2) == 1});
+      case 28:
+        return Dataset::sample_from_datasets({input, source()}, {.weights = {2, 1}, .seed = 3});
+      case 29:
+        return input.group_by_window(
+            [](int64_t x) { return x % 3; },
+            [](int64_t, const Dataset& window) { return window.shuffle(3, {.seed = 5}); },
+            {.window_size = 1 + below(4)});
+      case 30:
+        return input.unique();
       default:
         return input.enumerate().map([](int64_t i, int64_t x) { return 1000 * i + x; });
     }
@@ -129,26 +142,6 @@ class RandomPipeline {
 
   internal::Philox random_;
 };
-
-void expect_resumable(const std::function<Dataset()>& make) {
-  const Dataset dataset = make();
-  const std::vector<std::string> all = texts(make());
-  auto iterator = dataset.iterator();
-  for (size_t position = 0; position <= all.size(); ++position) {
-    const std::string bytes = iterator.state().serialize();
-    auto restored = make().iterator();
-    restored.restore(IteratorState::parse(bytes));
-    EXPECT_EQ(restored.state().serialize().size(), bytes.size())
-        << "at position " << position << " of " << dataset.explain();
-    ASSERT_EQ(texts(restored), std::vector<std::string>(all.begin() + position, all.end()))
-        << "from position " << position << " of " << dataset.explain();
-    const auto element = iterator.next();
-    ASSERT_EQ(element.has_value(), position < all.size());
-    if (element) {
-      ASSERT_EQ(internal::str(*element), all[position]);
-    }
-  }
-}
 
 // Several seeds a test: starting a process takes longer than a pipeline.
 constexpr uint64_t kSeedsOfATest = 8;

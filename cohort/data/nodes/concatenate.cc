@@ -4,6 +4,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/stacking.h"
+#include "cohort/data/nodes/joined_spec.h"
 
 namespace cohort::internal {
 namespace {
@@ -117,7 +118,7 @@ class ConcatenateNode final : public DataNode {
   }
   StructureSpec element_spec() const override {
     if (known_spec_) return *known_spec_;
-    return joined(inputs()[0]->element_spec(), inputs()[1]->element_spec());
+    return joined_spec(name(), inputs()[0]->element_spec(), inputs()[1]->element_spec());
   }
   bool guesses_spec() const override { return guesses_spec_; }
   int64_t cardinality() const override {
@@ -145,15 +146,6 @@ class ConcatenateNode final : public DataNode {
   }
 
  private:
-  static StructureSpec joined(const StructureSpec& first, const StructureSpec& second) {
-    try {
-      return first.most_specific_compatible(second);
-    } catch (const InvalidArgumentError& error) {
-      throw InvalidArgumentError(str("concatenate: the elements of one dataset are ", first,
-                                     ", those of the other ", second, ": ", error.what(),
-                                     "; map one of them to the form and dtypes of the other"));
-    }
-  }
   // Nothing where an input's own spec is an error, which reading will show.
   std::optional<StructureSpec> find_spec() const {
     std::optional<StructureSpec> first, second;
@@ -163,7 +155,7 @@ class ConcatenateNode final : public DataNode {
     } catch (const std::exception&) {
       return std::nullopt;
     }
-    return joined(*first, *second);
+    return joined_spec(name(), *first, *second);
   }
 
   // Found once: in a chain of many each would ask all of those before it.

@@ -3,7 +3,7 @@
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/functions/predicate.h"
+#include "cohort/data/functions/answers.h"
 #include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"

@@ -74,6 +74,29 @@ class RangeNode final : public DataNode {
   int64_t start_, stop_, step_;
 };
 
+// Beyond the largest number it wraps around.
+class CounterNode final : public DataNode {
+ public:
+  CounterNode(int64_t start, int64_t step) : DataNode("counter", {}), start_(start), step_(step) {}
+
+  Attributes attributes() const override { return {{"start", str(start_)}, {"step", str(step_)}}; }
+  DataNodePtr with_inputs(std::vector<DataNodePtr>) const override {
+    return std::make_shared<CounterNode>(start_, step_);
+  }
+  StructureSpec element_spec() const override { return TensorSpec(std::vector<int64_t>{}, int64); }
+  int64_t cardinality() const override { return data::kInfiniteCardinality; }
+  std::unique_ptr<DataIterator> make_iterator(const IteratorContext&) const override {
+    return std::make_unique<IndexedIterator>(make_indexed());
+  }
+  std::unique_ptr<IndexedData> make_indexed() const override {
+    return std::make_unique<RangeIndexed>(start_, step_, kInfiniteSize);
+  }
+  SourceKind source() const override { return SourceKind::kUnshardable; }
+
+ private:
+  int64_t start_, step_;
+};
+
 }  // namespace
 }  // namespace cohort::internal
 
@@ -83,6 +106,14 @@ Dataset Dataset::range(int64_t stop) { return range(0, stop); }
 
 Dataset Dataset::range(int64_t start, int64_t stop, int64_t step) {
   return Dataset(std::make_shared<internal::RangeNode>(start, stop, step));
+}
+
+Dataset Dataset::counter(int64_t start, int64_t step, DType dtype) {
+  const Dataset numbers(std::make_shared<internal::CounterNode>(start, step));
+  if (dtype == int64) return numbers;
+  return numbers.map([dtype](const Tensor& block) { return block.to(dtype); },
+                     {.vectorized = true,
+                      .output_spec = StructureSpec(TensorSpec(std::vector<int64_t>{}, dtype))});
 }
 
 }  // namespace cohort::data

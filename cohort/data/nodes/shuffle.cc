@@ -142,11 +142,13 @@ class ShuffleNode final : public UnaryNode {
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
     return std::make_shared<ShuffleNode>(std::move(inputs[0]), buffer_size_, seed_);
   }
-  DataNodePtr with_agreed_seed(uint64_t seed) const {
+  std::optional<uint64_t> drawn_seed() const override {
+    return seed_.origin == SeedOrigin::kDrawn ? std::optional(seed_.seed) : std::nullopt;
+  }
+  DataNodePtr with_agreed_seed(uint64_t seed) const override {
     return std::make_shared<ShuffleNode>(inputs()[0], buffer_size_,
                                          ShuffleSeed{seed, SeedOrigin::kAgreed, seed_.reshuffle});
   }
-  const ShuffleSeed& seed() const { return seed_; }
   int64_t cardinality() const override { return input().cardinality(); }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
     if (context.probing) return input().make_iterator(context);
@@ -169,18 +171,12 @@ class ShuffleNode final : public UnaryNode {
   ShuffleSeed seed_;
 };
 
-// nullptr: another node, or one whose seed was given or agreed on.
-const ShuffleNode* with_drawn_seed(const DataNode& node) {
-  const auto* const shuffle = dynamic_cast<const ShuffleNode*>(&node);
-  return shuffle != nullptr && shuffle->seed().origin == SeedOrigin::kDrawn ? shuffle : nullptr;
-}
-
 }  // namespace
 
 std::vector<uint64_t> drawn_seeds(const DataNodePtr& root) {
   std::vector<uint64_t> seeds;
   for_each_node(root, [&](const DataNodePtr& node) {
-    if (const ShuffleNode* shuffle = with_drawn_seed(*node)) seeds.push_back(shuffle->seed().seed);
+    if (const auto seed = node->drawn_seed()) seeds.push_back(*seed);
   });
   return seeds;
 }
@@ -188,8 +184,7 @@ std::vector<uint64_t> drawn_seeds(const DataNodePtr& root) {
 DataNodePtr with_agreed_seeds(const DataNodePtr& root, std::span<const uint64_t> seeds) {
   size_t next = 0;
   return rewrite(root, [&](const DataNodePtr& node) {
-    const ShuffleNode* shuffle = with_drawn_seed(*node);
-    return shuffle == nullptr ? node : shuffle->with_agreed_seed(seeds[next++]);
+    return node->drawn_seed() ? node->with_agreed_seed(seeds[next++]) : node;
   });
 }
 

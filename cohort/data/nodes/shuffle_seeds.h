@@ -1,6 +1,6 @@
-// The seeds of shuffles that were given none. Each process draws its own, so workers that divide
-// one dataset would divide different orders of it: some elements would be read twice, others by
-// nobody.
+// The seeds of shuffles and samplings that were given none. Each process draws its own, so workers
+// that divide one dataset would divide different orders of it: some elements would be read twice,
+// others by nobody.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace cohort::internal {
 
-// What the shuffles of the graph that were given no seed have drawn, inputs first.
+// What the nodes of the graph that were given no seed have drawn, inputs first.
 std::vector<uint64_t> drawn_seeds(const DataNodePtr& root);
 
 // The graph with these in their places; explain() calls them agreed. `seeds`: as many as

@@ -1,6 +1,6 @@
 #include "cohort/core/error_context.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/functions/predicate.h"
+#include "cohort/data/functions/answers.h"
 #include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/counting_iterator.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/data/graph/node.h"
+#include "cohort/data/nodes/from_list.h"
 
 // Elements of a window node are tuples of the elements of a window; WindowedDataset makes datasets
 // of them.
@@ -181,48 +182,6 @@ class WindowNode final : public UnaryNode {
   const WindowPlan plan_;
 };
 
-class ListIndexed final : public IndexedData {
- public:
-  explicit ListIndexed(Structure elements) : elements_(std::move(elements)) {}
-  int64_t size() const override { return static_cast<int64_t>(elements_.size()); }
-  void read(int64_t position, Structure& out) override {
-    out = elements_[static_cast<size_t>(position)];
-  }
-
- private:
-  const Structure elements_;
-};
-
-// The members of a tuple as elements.
-class ListNode final : public DataNode {
- public:
-  explicit ListNode(Structure elements)
-      : DataNode("elements_of_window", {}), elements_(std::move(elements)) {}
-
-  Attributes attributes() const override { return {{"elements", str(cardinality())}}; }
-  DataNodePtr with_inputs(std::vector<DataNodePtr>) const override {
-    return std::make_shared<ListNode>(elements_);
-  }
-  StructureSpec element_spec() const override {
-    StructureSpec spec = StructureSpec::of(elements_[0]);
-    for (size_t i = 1; i < elements_.size(); ++i) {
-      spec = spec.most_specific_compatible(StructureSpec::of(elements_[i]));
-    }
-    return spec;
-  }
-  int64_t cardinality() const override { return static_cast<int64_t>(elements_.size()); }
-  std::unique_ptr<DataIterator> make_iterator(const IteratorContext&) const override {
-    return std::make_unique<IndexedIterator>(make_indexed());
-  }
-  std::unique_ptr<IndexedData> make_indexed() const override {
-    return std::make_unique<ListIndexed>(elements_);
-  }
-  SourceKind source() const override { return SourceKind::kUnshardable; }
-
- private:
-  const Structure elements_;
-};
-
 }  // namespace
 }  // namespace cohort::internal
 
@@ -235,7 +194,7 @@ WindowedDataset Dataset::window(int64_t size, WindowOptions options) const {
 }
 
 Dataset WindowedDataset::dataset_of(const Structure& window) {
-  return Dataset(std::make_shared<internal::ListNode>(window));
+  return Dataset(internal::make_list("elements_of_window", window.members()));
 }
 
 std::optional<Dataset> WindowIterator::next() {
