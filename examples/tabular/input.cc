@@ -23,7 +23,8 @@ tf::StructureSpec header_of(const std::string& path) {
 
 CsvColumns columns_of_files(const std::string& path, const std::string& label) {
   CsvColumns columns;
-  for (const auto& [name, column] : header_of(path).items()) {
+  const tf::StructureSpec header = header_of(path);
+  for (const auto& [name, column] : header.items()) {
     columns.emplace(name, column.leaf().is_string() || name == label ? kText : kNumber);
   }
   if (!columns.contains(label)) {
@@ -46,7 +47,8 @@ tf::data::Dataset read_table(const std::string& path, const CsvColumns& columns,
                                                        .num_epochs = 1,
                                                        .shuffle = options.shuffle_seed.has_value(),
                                                        .shuffle_seed = options.shuffle_seed};
-  for (const auto& [name, unused] : header_of(path).items()) {
+  const tf::StructureSpec header = header_of(path);
+  for (const auto& [name, unused] : header.items()) {
     const auto column = columns.find(name);
     if (column == columns.end()) {
       throw tf::InvalidArgumentError("'" + path + "' has a column '" + name +
