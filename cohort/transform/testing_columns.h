@@ -51,7 +51,7 @@ inline Structure transformed(const Structure& columns, const PreprocessingFuncti
   if (graph.analyses.empty()) {
     std::vector<int> steps;
     for (const auto& [name, step] : graph.outputs) steps.push_back(step);
-    const auto values = internal::Evaluation(graph, steps, {})(columns);
+    const auto values = internal::GraphEvaluation(graph, steps, {})(columns);
     Structure::Dict outputs;
     for (size_t i = 0; i < values.size(); ++i) {
       outputs.emplace_back(graph.outputs[i].first, internal::column_structure(values[i]));

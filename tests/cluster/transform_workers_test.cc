@@ -17,7 +17,6 @@ using distribute::cluster_resolver::TFConfigClusterResolver;
 using distribute::coordinator::ClusterCoordinator;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::TaskOutcome;
 
 constexpr int64_t kRows = 4000;
@@ -98,7 +97,8 @@ TEST_F(TransformWorkers, AKilledOneIsNamedAndTheDirectoryStays) {
   const double killed = now_ms();
   runner.kill({"worker", 1});
   const std::string line = runner.wait_for_line({"worker", 0}, "ended at", kPatience);
-  EXPECT_THAT(line, HasSubstr("UNAVAILABLE: lost /job:worker/task:1"));
+  EXPECT_THAT(
+      line, AllOf(HasSubstr("UNAVAILABLE: "), HasSubstr("/job:worker/task:1"), HasSubstr("lost")));
   EXPECT_LT(detection::time_in(line) - killed, 10'000);
   runner.wait_all();
   EXPECT_EQ(found(), before);
@@ -116,18 +116,6 @@ TEST_F(TransformWorkers, OfAClusterReadShardsAndAKilledOnesElsewhere) {
       EXPECT_EQ(outcome.value, std::to_string(kRows)) << outcome.error;
     }
   }
-  EXPECT_EQ(found(), expected());
-}
-
-// Its closures go on where they were.
-TEST_F(TransformWorkers, AWorkerThatComesBackTakesPart) {
-  const std::string hold = held_by();
-  MultiProcessRunner runner(cluster());
-  runner.start();
-  runner.wait_for_line({"worker", 1}, "holds a batch", kPatience);
-  runner.restart({"worker", 1});  // which kills it
-  std::filesystem::remove(hold);
-  EXPECT_EQ(runner.join().at({"chief", 0}), std::to_string(kRows));
   EXPECT_EQ(found(), expected());
 }
 

@@ -26,8 +26,8 @@ const ColumnValue& result_of(const AnalysisValues& values, const TransformGraph:
 
 }  // namespace
 
-Evaluation::Evaluation(const TransformGraph& graph, std::vector<int> steps,
-                       const AnalysisValues& values)
+GraphEvaluation::GraphEvaluation(const TransformGraph& graph, std::vector<int> steps,
+                                 const AnalysisValues& values)
     : graph_(graph), steps_(std::move(steps)), known_values_(graph.steps.size()) {
   std::vector<bool> is_needed(graph.steps.size());
   for (const int step : steps_) is_needed[step] = true;
@@ -53,7 +53,7 @@ Evaluation::Evaluation(const TransformGraph& graph, std::vector<int> steps,
   }
 }
 
-std::vector<ColumnValue> Evaluation::operator()(const Structure& batch) const {
+std::vector<ColumnValue> GraphEvaluation::operator()(const Structure& batch) const {
   if (!batch.is_dict()) {
     throw InvalidArgumentError(str("a transform takes a dict of columns, but got ", batch));
   }

@@ -16,11 +16,12 @@ using AnalysisValues = std::vector<std::vector<std::pair<std::string, ColumnValu
 // Computes some steps of a graph from a batch. Steps that depend on statistics alone are computed
 // once.
 // Thread safety: any number of threads may apply it.
-class Evaluation {
+class GraphEvaluation {
  public:
   // `graph` must outlive it. `values` holds what `steps` need.
   // Errors: Internal (it does not), what operations on statistics throw.
-  Evaluation(const TransformGraph& graph, std::vector<int> steps, const AnalysisValues& values);
+  GraphEvaluation(const TransformGraph& graph, std::vector<int> steps,
+                  const AnalysisValues& values);
 
   // The columns of the dataset that are needed.
   const std::vector<std::string>& columns() const { return columns_; }

@@ -39,7 +39,7 @@ AppliedTransform::AppliedTransform(std::string directory, ReadTransform read)
     : directory_(std::move(directory)), read_(std::move(read)) {}
 
 ColumnValue AppliedTransform::statistic(int step) const {
-  return Evaluation(read_.graph, {step}, read_.values)(Structure::make_dict({})).front();
+  return GraphEvaluation(read_.graph, {step}, read_.values)(Structure::make_dict({})).front();
 }
 
 const AppliedTransform::Outputs& AppliedTransform::outputs_for(const Structure& batch) const {
@@ -78,7 +78,7 @@ std::unique_ptr<const AppliedTransform::Outputs> AppliedTransform::make_outputs(
             list));
   }
   return std::make_unique<const Outputs>(
-      Outputs{std::move(names), Evaluation(graph, std::move(steps), read_.values)});
+      Outputs{std::move(names), GraphEvaluation(graph, std::move(steps), read_.values)});
 }
 
 Structure AppliedTransform::apply(const Structure& batch) const {

@@ -36,7 +36,7 @@ class AppliedTransform {
  private:
   struct Outputs {
     std::vector<std::string> names;
-    Evaluation evaluation;
+    GraphEvaluation evaluation;
   };
   const Outputs& outputs_for(const Structure& batch) const;
   std::unique_ptr<const Outputs> make_outputs(const Structure& batch) const;

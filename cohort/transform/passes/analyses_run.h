@@ -19,7 +19,7 @@ struct AnalysesRun {
       : results(graph.analyses.size()), values(graph.analyses.size()) {}
 
   std::vector<AnalysisResult> results;  // of each analysis; its file has its final name
-  AnalysisValues values;                // the same for Evaluation
+  AnalysisValues values;                // the same for GraphEvaluation
   int64_t rows = 0;                     // that were read
 };
 

@@ -118,7 +118,7 @@ class Pass {
 
   const TransformGraph& graph_;
   const std::vector<int> analyses_;
-  const Evaluation evaluation_;
+  const GraphEvaluation evaluation_;
   std::vector<Accumulators> lanes_;
 };
 

@@ -79,7 +79,7 @@ void add_blocks_of_file(Accumulators& accumulators, const ReadableFile& file, ui
 
 }  // namespace
 
-std::optional<std::string> SavedPart::next() {
+std::optional<std::string> PartBlocks::next() {
   WireWriter block;
   while (place_ < accumulators_.size() && block.str().size() < kPieceBytes) {
     if (pieces_ == nullptr) pieces_ = accumulators_[place_]->save();
@@ -110,7 +110,7 @@ Structure part_message(PhasePart& part, FileSystem& files, const std::string& di
   std::vector<std::string> blocks;
   size_t bytes = 0;
   std::optional<BlocksFile> file;
-  SavedPart saved(part.accumulators);
+  PartBlocks saved(part.accumulators);
   while (std::optional<std::string> block = saved.next()) {
     bytes += block->size();
     if (bytes <= kMostBytesInMessage) {

@@ -1,6 +1,6 @@
 // Parts of phases on their way between tasks.
 //
-//   SavedPart saved(part.accumulators);
+//   PartBlocks saved(part.accumulators);
 //   while (const auto block = saved.next()) ...             // in one task
 //   add_saved_block(whole.accumulators, block, "task 1");   // in another
 #pragma once
@@ -19,9 +19,9 @@ namespace cohort::internal {
 
 // The state of accumulators as blocks of about kPieceBytes: many small pieces, or one large one.
 // Until it is destroyed, the accumulators must not be changed.
-class SavedPart {
+class PartBlocks {
  public:
-  explicit SavedPart(Accumulators& accumulators) : accumulators_(accumulators) {}
+  explicit PartBlocks(Accumulators& accumulators) : accumulators_(accumulators) {}
   // The next block, which is not empty; nullopt at the end. Errors: those of SavedPieces::next.
   std::optional<std::string> next();
 
@@ -40,7 +40,7 @@ inline constexpr size_t kMostBytesInMessage = size_t{4} << 20;
 
 // A part as a message to another task, which sees `directory` under the same path: what is above
 // kMostBytesInMessage is in a file there, for whoever made the directory to remove.
-// Errors: those of SavedPart::next and of writing the file.
+// Errors: those of PartBlocks::next and of writing the file.
 Structure part_message(PhasePart& part, FileSystem& files, const std::string& directory);
 // Adds such a part. Errors: those of add_saved_block; NotFound (there is no such file), and others
 // of reading it.

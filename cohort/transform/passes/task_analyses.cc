@@ -84,7 +84,7 @@ PhasePart read_together(const TransformGraph& graph, int phase, const AnalysesRu
 // Adds the other tasks' parts to that of the first task.
 void bring_to_first(PhasePart& part, collective::SyncGroup& group) {
   const bool is_first = group.view()->task == 0;
-  SavedPart saved(part.accumulators);
+  PartBlocks saved(part.accumulators);
   std::vector<std::string> blocks;
   const auto is_empty = [](const std::string& block) { return block.empty(); };
   do {
