@@ -27,7 +27,7 @@ std::string begin_file(FileSystem& files, const std::string& directory) {
 LinesFile::LinesFile(FileSystem& files, const std::string& directory)
     : files_(files), path_(begin_file(files, directory)) {
   try {
-    file_ = files.create(path_);
+    file_ = files.create(path_, {.mode = 0666});
   } catch (const ResourceExhaustedError& error) {
     throw_full(path_, error);
   }

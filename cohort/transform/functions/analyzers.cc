@@ -144,7 +144,7 @@ Histogram histogram(const Column& x, const std::vector<double>& boundaries) {
 
 Histogram histogram(const Column& x, int num_boundaries) {
   numbers_of(x, "histogram");
-  if (num_boundaries < 2) {
+  if (num_boundaries < 2 || num_boundaries > (1 << 24)) {
     throw InvalidArgumentError(
         str("transform::histogram: it takes at least 2 boundaries, but got ", num_boundaries));
   }

@@ -1,5 +1,7 @@
 #include "cohort/transform/functions/mappers.h"
 
+#include <cmath>
+
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/transform/analysis/analyses.h"
@@ -62,6 +64,13 @@ Column apply_buckets(const Column& x, const Column& boundaries) {
 }
 
 Column apply_buckets(const Column& x, const std::vector<double>& boundaries) {
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    const bool ascends = i == 0 || boundaries[i - 1] <= boundaries[i];
+    if (ascends && !std::isnan(boundaries[i])) continue;
+    throw InvalidArgumentError(str("transform::apply_buckets: boundaries ascend, but number ", i,
+                                   " is ", boundaries[i],
+                                   i == 0 ? "" : str(" behind ", boundaries[i - 1])));
+  }
   return apply_buckets(x, internal::constant_vector(boundaries));
 }
 

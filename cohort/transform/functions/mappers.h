@@ -51,6 +51,7 @@ COHORT_API Column bucketize(const Column& x, int64_t num_buckets,
 // The number of boundaries that are at most x; NaN counts as greater than all. int64. `boundaries`
 // is a statistic, [boundaries] or, of dense columns, [.., boundaries] for each position.
 COHORT_API Column apply_buckets(const Column& x, const Column& boundaries);
+// Errors: InvalidArgument (boundaries that do not ascend).
 COHORT_API Column apply_buckets(const Column& x, const std::vector<double>& boundaries);
 
 struct ApplyVocabularyOptions {

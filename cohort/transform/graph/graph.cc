@@ -101,6 +101,11 @@ std::shared_ptr<const AnalysisCall> trace_vocabulary(std::shared_ptr<const Analy
     name = str(default_name.prefix, call == 0 ? "" : str('_', call), default_name.suffix);
   }
   const std::string file = vocabulary_file_name(name);
+  constexpr size_t kMostBytes = 200;
+  if (file.size() > kMostBytes) {
+    throw InvalidArgumentError(str("the name of a vocabulary has ", file.size(), " bytes, ",
+                                   kMostBytes, " at most: ", quoted(name)));
+  }
   for (const auto& other : current.vocabularies) {
     if (vocabulary_file_name(other->vocabulary_name) != file) continue;
     throw InvalidArgumentError(str("the vocabularies ", quoted(other->vocabulary_name), " and ",

@@ -28,6 +28,7 @@
 #include <ATen/ops/neg.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/remainder.h>
+#include <ATen/ops/result_type.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sigmoid.h>
@@ -174,8 +175,14 @@ EvaluateColumn where(const Config&, Types inputs) {
     throw InvalidArgumentError("its first column is the condition, of bool");
   }
   return [](Values values) {
-    return like(values, at::where(values[0].values.tensor(), values[1].values.tensor(),
-                                  values[2].values.tensor()));
+    // Copies: numbers take their dtype from each other, which at::where itself does not know.
+    const Tensor& x = values[1].values.tensor();
+    const Tensor& y = values[2].values.tensor();
+    const DType dtype = at::result_type(x, y);
+    const auto taken = [dtype](const Tensor& value) {
+      return value.to(dtype, /*non_blocking=*/false, /*copy=*/value.dim() == 0);
+    };
+    return like(values, at::where(values[0].values.tensor(), taken(x), taken(y)));
   };
 }
 
@@ -185,11 +192,12 @@ EvaluateColumn z_score(const Config& attributes, Types inputs) {
   take_numbers(inputs);
   take_matching(inputs);
   const DType dtype = dtype_of_name(attributes.get_string("dtype"));
-  return [dtype](Values values) {
+  const DType computed = dtype == at::kHalf ? at::kFloat : dtype;  // CPUs have no roots of float16
+  return [dtype, computed](Values values) {
     const Tensor shifted =
-        values[0].values.tensor().to(dtype) - values[1].values.tensor().to(dtype);
-    const Tensor deviation = at::sqrt(values[2].values.tensor().to(dtype));
-    return like(values, at::where(at::ne(deviation, 0), shifted / deviation, shifted));
+        values[0].values.tensor().to(computed) - values[1].values.tensor().to(computed);
+    const Tensor deviation = at::sqrt(values[2].values.tensor().to(computed));
+    return like(values, at::where(at::ne(deviation, 0), shifted / deviation, shifted).to(dtype));
   };
 }
 

@@ -54,6 +54,24 @@ TEST(TransformOperations, ColumnsOfOtherRanksAreNotBroadcast) {
       HasSubstr("transform::add: columns with different numbers of dimensions"));
 }
 
+TEST(TransformOperations, WhereTakesNumbersOnBothSides) {
+  const Structure x = at::tensor({1.F, 3.F});
+  const Structure y = result_of(x, [](const Column& c) { return where(c > 2, 1.0, 0.0); });
+  EXPECT_EQ(y.tensor().scalar_type(), float32);
+  EXPECT_THAT(numbers(y), ElementsAre(0, 1));
+  const Structure n = result_of(x, [](const Column& c) { return where(c > 2, 1, 0); });
+  EXPECT_EQ(n.tensor().scalar_type(), int64);
+  EXPECT_THAT(numbers(result_of(x, [](const Column& c) { return where(c > 2, c, 0.5); })),
+              ElementsAre(.5, 3));
+}
+
+TEST(TransformOperations, ScaleFloat16) {
+  const Structure y = result_of(at::tensor({1.F, 3.F}).to(at::kHalf),
+                                [](const Column& c) { return scale_to_z_score(c); });
+  EXPECT_EQ(y.tensor().scalar_type(), at::kHalf);
+  EXPECT_THAT(numbers(Structure(y.tensor().to(float32))), ElementsAre(-1, 1));
+}
+
 TEST(TransformOperations, CompareTexts) {
   const StringTensor x({"a", "b", ""});
   EXPECT_THAT(numbers(result_of(x, [](const Column& c) { return c == "b"; })),
@@ -148,6 +166,17 @@ TEST(TransformOperations, BucketsCountTheBoundariesThatAreReached) {
       numbers(result_of(at::tensor({1.F, 10.F, 2.F, 20.F, 3.F, 30.F}).reshape({3, 2}),
                         [](const Column& c) { return bucketize(c, 3, {.elementwise = true}); })),
       ElementsAre(0, 0, 1, 1, 2, 2));
+}
+
+TEST(TransformOperations, BoundariesAscend) {
+  const Structure x = at::tensor({1.F});
+  const auto error = [&](const std::vector<double>& boundaries) {
+    return error_of(x, [&](const Column& c) { return apply_buckets(c, boundaries); });
+  };
+  EXPECT_THAT(error({3, 1}), HasSubstr("boundaries ascend, but number 1 is 1 behind 3"));
+  EXPECT_THAT(error({NAN}), HasSubstr("number 0 is nan"));
+  EXPECT_THAT(error_of(x, [](const Column& c) { return histogram(c, 2'000'000'000).counts; }),
+              HasSubstr("it takes 2 to 16777216"));
 }
 
 TEST(TransformOperations, Shapes) {

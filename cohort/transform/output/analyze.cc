@@ -37,11 +37,11 @@ using internal::Workplace;
 constexpr const char* kCall = "analyze_dataset";
 
 void check(const AnalyzeOptions& options) {
-  if (options.num_threads < 0 || options.memory_limit < 0) {
-    throw InvalidArgumentError(
-        str("analyze_dataset: num_threads and memory_limit are at least 0, "
-            "but got ",
-            options.num_threads, " and ", options.memory_limit));
+  constexpr int64_t kMostThreads = 1024;
+  if (options.num_threads < 0 || options.num_threads > kMostThreads || options.memory_limit < 0) {
+    throw InvalidArgumentError(str("analyze_dataset: num_threads is 0 to ", kMostThreads,
+                                   " and memory_limit at least 0, but got ", options.num_threads,
+                                   " and ", options.memory_limit));
   }
   internal::check_not_negative("analyze_dataset: timeout", options.timeout);
 }

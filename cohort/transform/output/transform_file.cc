@@ -132,7 +132,7 @@ std::string asset_map_text(const TransformGraph& graph) {
 }
 
 void write_text(FileSystem& files, const std::string& path, const std::string& text) {
-  const auto file = files.create(path, {.expected_bytes = text.size()});
+  const auto file = files.create(path, {.expected_bytes = text.size(), .mode = 0666});
   file->append(text);
   file->sync();
   file->close();

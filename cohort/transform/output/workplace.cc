@@ -38,7 +38,10 @@ void Workplace::publish(const TransformGraph& graph, const AnalysesRun& run) {
   }
   files_.rename(path_, folder);
   files_.sync_directory(output_);
-  write_text(files_, join_path(metadata, kAssetMapFile), asset_map_text(graph));
+  const std::string names = unlocked_temporary_path(metadata, kAssetMapFile);
+  write_text(files_, names, asset_map_text(graph));
+  files_.rename(names, join_path(metadata, kAssetMapFile));
+  files_.sync_directory(metadata);
   if (!old.empty()) remove_tree(files_, old);
 }
 
