@@ -1,57 +1,83 @@
 #include "input.h"
 
+#include <limits>
 #include <utility>
-#include <vector>
+#include <variant>
 
 namespace tabular {
 
 namespace tf = cohort;
 namespace layers = tf::keras::layers;
+using tf::data::CsvColumn;
 
-tf::data::Dataset read_table(const std::string& path, int64_t batch_size,
-                             std::optional<int64_t> epochs, const Options& options) {
-  return tf::data::experimental::make_csv_dataset(path, batch_size,
-                                                  {.label_name = options.label,
-                                                   .na_value = options.na_value,
-                                                   .num_epochs = epochs,
-                                                   .shuffle_seed = options.seed});
+namespace {
+
+const CsvColumn kNumber(std::numeric_limits<float>::quiet_NaN());
+const CsvColumn kText("");
+
+tf::StructureSpec header_of(const std::string& path, const std::string& na_value) {
+  return tf::data::experimental::make_csv_dataset(path, 1, {.na_value = na_value}).element_spec();
 }
 
-// No place is kept for unknown labels: the classes are those of the table.
-Labels::Labels(const tf::data::Dataset& table)
-    : are_strings_(table.element_spec().members()[1].leaf().is_string()),
-      strings_({.num_oov_indices = 0}),
-      integers_({.num_oov_indices = 0}) {
-  const auto labels = table.map([](const tf::Structure& batch) { return batch[1]; });
-  if (are_strings_) {
-    strings_.adapt(labels);
-  } else {
-    integers_.adapt(labels);
+}  // namespace
+
+CsvColumns columns_of_files(const std::string& path, const std::string& label,
+                            const std::string& na_value) {
+  CsvColumns columns;
+  const tf::StructureSpec header = header_of(path, na_value);
+  for (const auto& [name, column] : header.items()) {
+    columns.emplace(name, column.leaf().is_string() || name == label ? kText : kNumber);
   }
+  if (!columns.contains(label)) {
+    throw tf::InvalidArgumentError("'" + path + "' has no column '" + label + "' of labels");
+  }
+  return columns;
 }
 
-int64_t Labels::num_classes() const {
-  return are_strings_ ? strings_.vocabulary_size() : integers_.vocabulary_size();
+CsvColumns columns_of_transform(const tf::transform::TFTransformOutput& output) {
+  CsvColumns columns;
+  for (const auto& [name, feature] : output.raw_feature_spec()) {
+    columns.emplace(name, std::get<tf::io::FixedLenFeature>(feature).dtype ? kNumber : kText);
+  }
+  return columns;
 }
 
-tf::Tensor Labels::operator()(const tf::Structure& label) const {
-  if (are_strings_) return strings_(label.strings());
-  return integers_(label.tensor());
-}
-
-tf::data::Dataset features_of(const tf::data::Dataset& table, const Columns& columns,
-                              const Labels& labels) {
-  return table.map([columns, labels](const tf::Structure& batch) {
-    std::vector<tf::Tensor> numbers;
-    for (const std::string& name : columns.numbers) {
-      numbers.push_back(batch[0][name].tensor().to(tf::float32));
+tf::data::Dataset read_table(const std::string& path, const CsvColumns& columns,
+                             const ReadOptions& options) {
+  tf::data::experimental::MakeCsvDatasetOptions csv = {.na_value = options.na_value,
+                                                       .num_epochs = 1,
+                                                       .shuffle = options.shuffle_seed.has_value(),
+                                                       .shuffle_seed = options.shuffle_seed};
+  const tf::StructureSpec header = header_of(path, options.na_value);
+  for (const auto& [name, unused] : header.items()) {
+    const auto column = columns.find(name);
+    if (column == columns.end()) {
+      throw tf::InvalidArgumentError("'" + path + "' has a column '" + name +
+                                     "', which the model's table does not have");
     }
-    tf::Structure::Dict features = {{"numbers", tf::stack(numbers, 1)}};
-    for (const auto* names : {&columns.categories, &columns.texts}) {
-      for (const std::string& name : *names) features.emplace_back(name, batch[0][name]);
+    csv.column_defaults.push_back(column->second);
+  }
+  return tf::data::experimental::make_csv_dataset(path, options.batch, csv);
+}
+
+tf::data::Dataset features_of(const tf::data::Dataset& rows,
+                              const tf::transform::TFTransformOutput& output) {
+  std::map<std::string, layers::CategoryEncoding> multi_hot;
+  for (const auto& [name, feature] : output.transformed_feature_spec()) {
+    if (std::holds_alternative<tf::io::VarLenFeature>(feature)) {
+      multi_hot.emplace(name, output.num_buckets_for_transformed_feature(name));
     }
-    return tf::tuple(tf::dict(std::move(features)), labels(batch[1]));
-  });
+  }
+  return rows.map(output.transform_features_layer())
+      .map([multi_hot](const tf::Structure& transformed) {
+        tf::Structure::Dict features = transformed.items();
+        for (auto& [name, feature] : features) {
+          if (const auto layer = multi_hot.find(name); layer != multi_hot.end()) {
+            feature = layer->second(feature);
+          }
+        }
+        return tf::dict(std::move(features));
+      });
 }
 
 }  // namespace tabular

@@ -1,39 +1,40 @@
-// From files to what the model takes.
+// From CSV files to what the model takes, in training and in predicting alike.
 #pragma once
 
 #include <cohort/cohort.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
-#include "columns.h"
-#include "options.h"
-
 namespace tabular {
 
-// Batches (columns, label) of `batch_size` rows; `epochs`: as make_csv_dataset's num_epochs.
-cohort::data::Dataset read_table(const std::string& path, int64_t batch_size,
-                                 std::optional<int64_t> epochs, const Options& options);
+// What is read of each column: a string, or float32 with NaN where the number is missing.
+using CsvColumns = std::map<std::string, cohort::data::CsvColumn>;
 
-// The classes of the label, as numbers from 0 on.
-class Labels {
- public:
-  // Reads all labels of `table`.
-  explicit Labels(const cohort::data::Dataset& table);
+// Columns as their first values look, and the label as a string, whatever it looks like.
+// Errors: InvalidArgument (no column of that name).
+CsvColumns columns_of_files(const std::string& path, const std::string& label,
+                            const std::string& na_value);
+// The columns that the transform was analysed with.
+CsvColumns columns_of_transform(const cohort::transform::TFTransformOutput& output);
 
-  int64_t num_classes() const;
-  cohort::Tensor operator()(const cohort::Structure& label) const;
-
- private:
-  bool are_strings_;
-  cohort::keras::layers::StringLookup strings_;
-  cohort::keras::layers::IntegerLookup integers_;
+struct ReadOptions {
+  int64_t batch = 128;
+  std::string na_value = "NA";
+  // Missing: rows come in the order of the files.
+  std::optional<uint64_t> shuffle_seed = std::nullopt;
 };
 
-// Batches (features, class). The features are {"numbers": [n, k]} and a tensor of strings [n] for
-// each other column, by its name.
-cohort::data::Dataset features_of(const cohort::data::Dataset& table, const Columns& columns,
-                                  const Labels& labels);
+// Batches of rows, dicts of the columns that the files have.
+// Errors: InvalidArgument (a column that is not among `columns`), those of make_csv_dataset.
+cohort::data::Dataset read_table(const std::string& path, const CsvColumns& columns,
+                                 const ReadOptions& options = {});
+
+// Batches of features: what the transform makes of them, with words as multi-hot vectors. The
+// classes are the feature "label", if the rows have it.
+cohort::data::Dataset features_of(const cohort::data::Dataset& rows,
+                                  const cohort::transform::TFTransformOutput& output);
 
 }  // namespace tabular

@@ -1,20 +1,22 @@
-// A table of mixed columns to a wide-and-deep model, trained by Model::fit on several replicas or
-// with parameter servers.
+// A table of mixed columns to a wide-and-deep model: tf.Transform finds what features need of the
+// whole table, Model::fit trains on replicas or with parameter servers, and the directory --out
+// gets all that predict.cc needs.
 //
 //   build/release/bin/tabular
-//   build/release/bin/tabular --ps 2 --workers 2
+//   build/release/bin/tabular --strategy parameter_server --workers 2 --ps 2
 //   build/release/bin/tabular --csv "$(examples/tabular/fetch_penguins)" --label species --epochs 20
 #include <cohort/cohort.h>
 
 #include <filesystem>
-#include <optional>
+#include <iostream>
 #include <string>
 
-#include "columns.h"
 #include "common/in_process_cluster.h"
 #include "input.h"
 #include "model.h"
 #include "options.h"
+#include "predictions.h"
+#include "preprocess.h"
 #include "table.h"
 
 namespace tf = cohort;
@@ -22,72 +24,53 @@ namespace tf = cohort;
 namespace tabular {
 namespace {
 
+constexpr int64_t kShownRows = 5;
+
 std::string table_path(const Options& options) {
   if (!options.csv.empty()) return options.csv;
-  const std::string path =
-      options.made.empty()
-          ? (std::filesystem::temp_directory_path() / "cohort_tabular.csv").string()
-          : options.made;
+  const std::string path = options.out + "/table.csv";
   write_table(path, {.rows = options.rows, .seed = options.seed});
   return path;
 }
 
-// What the table says before any training.
-struct Task {
-  explicit Task(const Options& options)
-      : path(table_path(options)),
-        table(read_table(path, options.batch, 1, options)),
-        columns(columns_of(table, options.texts)),
-        labels(table),
-        features(features_of(table, columns, labels)) {}
+void train(const tf::distribute::Strategy& strategy, const Options& options) {
+  const std::string path = table_path(options);
+  const CsvColumns columns = columns_of_files(path, options.label, options.na_value);
+  ReadOptions read = {.batch = options.batch, .na_value = options.na_value};
+  const auto rows = read_table(path, columns, read);
+  const auto output = tf::transform::analyze_dataset(
+      rows, preprocessing({.label = options.label, .texts = options.texts}),
+      options.out + "/features", {.overwrite = true});
 
-  std::string path;
-  tf::data::Dataset table;
-  Columns columns;
-  Labels labels;
-  tf::data::Dataset features;
-};
-
-template <class Strategy>
-tf::keras::Functional compiled_model(const Strategy& strategy, const Task& task) {
-  const auto scope = strategy.scope();
-  tf::keras::Functional model =
-      wide_and_deep(task.features, task.columns, task.labels.num_classes());
+  auto scope = strategy.scope();
+  const tf::keras::Functional model = wide_and_deep(output);
   model.compile({.optimizer = tf::keras::optimizers::Adam({.learning_rate = 1e-2}),
                  .loss = tf::keras::losses::SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"}});
-  return model;
-}
+  scope.close();
 
-void train_on_replicas(const Task& task, const Options& options) {
-  const tf::distribute::MirroredStrategy strategy;
-  compiled_model(strategy, task).fit(task.features, {.epochs = options.epochs, .verbose = 2});
-}
+  read.shuffle_seed = options.seed;
+  const auto batches =
+      features_of(read_table(path, columns, read), output).map([](const tf::Structure& features) {
+        return tf::tuple(features, features["label"]);
+      });
+  model.fit(batches, {.epochs = options.epochs, .verbose = 2});
+  model.save(options.out + "/model");
 
-void train_with_parameter_servers(const Task& task, const Options& options) {
-  const examples::InProcessCluster cluster(options.workers, options.ps);
-  const tf::distribute::ParameterServerStrategy strategy(cluster.resolver());
-  // Workers read the table each in its own order, at its own pace.
-  const tf::keras::DatasetCreator input([&](const tf::distribute::InputContext& context) {
-    const int64_t batch = context.get_per_replica_batch_size(options.batch);
-    Options own = options;
-    own.seed += static_cast<uint64_t>(context.input_pipeline_id);
-    return features_of(read_table(task.path, batch, std::nullopt, own), task.columns, task.labels);
-  });
-  int64_t steps = 0;
-  for (auto batches = task.table.iterator(); batches.next();) ++steps;
-  compiled_model(strategy, task)
-      .fit(input, {.epochs = options.epochs, .verbose = 2, .steps_per_epoch = steps});
+  std::cout << "the first rows:\n";
+  print_predictions(model, features_of(rows.unbatch().take(kShownRows).batch(kShownRows), output),
+                    output);
 }
 
 void run(const Options& options) {
   tf::random::set_seed(options.seed);
-  tf::config::set_logical_device_configuration("CPU", options.ps > 0 ? 1 : options.replicas);
-  const Task task(options);
-  if (options.ps > 0) {
-    train_with_parameter_servers(task, options);
+  std::filesystem::create_directories(options.out);
+  if (options.strategy == "mirrored") {
+    tf::config::set_logical_device_configuration("CPU", options.replicas);
+    train(tf::distribute::MirroredStrategy(), options);
   } else {
-    train_on_replicas(task, options);
+    const examples::InProcessCluster cluster(options.workers, options.ps);
+    train(tf::distribute::ParameterServerStrategy(cluster.resolver()), options);
   }
 }
 

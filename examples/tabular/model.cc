@@ -1,6 +1,8 @@
 #include "model.h"
 
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace tabular {
@@ -8,16 +10,11 @@ namespace {
 
 namespace tf = cohort;
 namespace layers = tf::keras::layers;
+using tf::keras::Input;
 using tf::keras::SymbolicStructure;
 using tf::keras::SymbolicTensor;
 
-constexpr int64_t kMostCategories = 1'000;
-constexpr int64_t kMostWords = 2'000;
 constexpr int64_t kEmbedding = 8;
-
-tf::data::Dataset column(const tf::data::Dataset& features, const std::string& name) {
-  return features.map([name](const tf::Structure& batch) { return batch[0][name]; });
-}
 
 // The parts of the model under construction.
 struct Parts {
@@ -25,33 +22,24 @@ struct Parts {
   std::vector<SymbolicTensor> wide, deep;
 };
 
-void add_numbers(const tf::data::Dataset& features, int64_t count, Parts& parts) {
-  if (count == 0) return;
-  const SymbolicTensor numbers = tf::keras::Input({count}, {.name = "numbers"});
-  const layers::Normalization normalization;
-  normalization.adapt(column(features, "numbers"));
-  parts.inputs.emplace_back("numbers", numbers);
-  parts.deep.push_back(normalization(numbers));
-}
-
-void add_category(const tf::data::Dataset& features, const std::string& name, Parts& parts) {
-  const SymbolicTensor words = tf::keras::Input({1}, {.name = name, .dtype = tf::string});
-  const layers::StringLookup ids({.max_tokens = kMostCategories});
-  ids.adapt(column(features, name));
-  const layers::StringLookup one_hot(
-      {.vocabulary = ids.get_vocabulary(), .output_mode = "one_hot"});
-  parts.inputs.emplace_back(name, words);
-  parts.wide.push_back(one_hot(words));
-  const layers::Embedding embedding(ids.vocabulary_size(), kEmbedding);
-  parts.deep.push_back(layers::Flatten()(embedding(ids(words))));
-}
-
-void add_text(const tf::data::Dataset& features, const std::string& name, Parts& parts) {
-  const SymbolicTensor text = tf::keras::Input({1}, {.name = name, .dtype = tf::string});
-  const layers::TextVectorization words({.max_tokens = kMostWords, .output_mode = "multi_hot"});
-  words.adapt(column(features, name));
-  parts.inputs.emplace_back(name, text);
-  parts.wide.push_back(words(text));
+// Numbers are floats, categories integers, and words a vector of a row for all words there are.
+void add_feature(const std::string& name, const tf::io::ExampleFeature& feature, int64_t buckets,
+                 Parts& parts) {
+  const auto* const fixed = std::get_if<tf::io::FixedLenFeature>(&feature);
+  if (fixed == nullptr) {
+    const SymbolicTensor words = Input({buckets}, {.name = name});
+    parts.inputs.emplace_back(name, words);
+    parts.wide.push_back(words);
+  } else if (fixed->dtype == tf::int64) {
+    const SymbolicTensor ids = Input({}, {.name = name, .dtype = tf::int64});
+    parts.inputs.emplace_back(name, ids);
+    parts.wide.push_back(layers::CategoryEncoding(buckets, {.output_mode = "one_hot"})(ids));
+    parts.deep.push_back(layers::Embedding(buckets, kEmbedding)(ids));
+  } else {
+    const SymbolicTensor numbers = Input(fixed->shape, {.name = name});
+    parts.inputs.emplace_back(name, numbers);
+    parts.deep.push_back(numbers);
+  }
 }
 
 // The only part, or what `merge` makes of several.
@@ -62,13 +50,15 @@ SymbolicTensor merged(const layers::LayerHandle& merge, const std::vector<Symbol
 
 }  // namespace
 
-tf::keras::Functional wide_and_deep(const tf::data::Dataset& features, const Columns& columns,
-                                    int64_t num_classes) {
+tf::keras::Functional wide_and_deep(const tf::transform::TFTransformOutput& output) {
   Parts parts;
-  add_numbers(features, std::ssize(columns.numbers), parts);
-  for (const std::string& name : columns.categories) add_category(features, name, parts);
-  for (const std::string& name : columns.texts) add_text(features, name, parts);
-
+  for (const auto& [name, feature] : output.transformed_feature_spec()) {
+    if (name == "label") continue;
+    const bool is_number = name == "all numbers";
+    add_feature(name, feature, is_number ? 0 : output.num_buckets_for_transformed_feature(name),
+                parts);
+  }
+  const int64_t num_classes = output.vocabulary_size_by_name("label");
   std::vector<SymbolicTensor> logits;
   if (!parts.wide.empty()) {
     logits.push_back(
