@@ -15,15 +15,16 @@ namespace {
 const CsvColumn kNumber(std::numeric_limits<float>::quiet_NaN());
 const CsvColumn kText("");
 
-tf::StructureSpec header_of(const std::string& path) {
-  return tf::data::experimental::make_csv_dataset(path, 1).element_spec();
+tf::StructureSpec header_of(const std::string& path, const std::string& na_value) {
+  return tf::data::experimental::make_csv_dataset(path, 1, {.na_value = na_value}).element_spec();
 }
 
 }  // namespace
 
-CsvColumns columns_of_files(const std::string& path, const std::string& label) {
+CsvColumns columns_of_files(const std::string& path, const std::string& label,
+                            const std::string& na_value) {
   CsvColumns columns;
-  const tf::StructureSpec header = header_of(path);
+  const tf::StructureSpec header = header_of(path, na_value);
   for (const auto& [name, column] : header.items()) {
     columns.emplace(name, column.leaf().is_string() || name == label ? kText : kNumber);
   }
@@ -47,7 +48,7 @@ tf::data::Dataset read_table(const std::string& path, const CsvColumns& columns,
                                                        .num_epochs = 1,
                                                        .shuffle = options.shuffle_seed.has_value(),
                                                        .shuffle_seed = options.shuffle_seed};
-  const tf::StructureSpec header = header_of(path);
+  const tf::StructureSpec header = header_of(path, options.na_value);
   for (const auto& [name, unused] : header.items()) {
     const auto column = columns.find(name);
     if (column == columns.end()) {

@@ -15,7 +15,8 @@ using CsvColumns = std::map<std::string, cohort::data::CsvColumn>;
 
 // Columns as their first values look, and the label as a string, whatever it looks like.
 // Errors: InvalidArgument (no column of that name).
-CsvColumns columns_of_files(const std::string& path, const std::string& label);
+CsvColumns columns_of_files(const std::string& path, const std::string& label,
+                            const std::string& na_value);
 // The columns that the transform was analysed with.
 CsvColumns columns_of_transform(const cohort::transform::TFTransformOutput& output);
 

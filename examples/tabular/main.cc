@@ -35,7 +35,7 @@ std::string table_path(const Options& options) {
 
 void train(const tf::distribute::Strategy& strategy, const Options& options) {
   const std::string path = table_path(options);
-  const CsvColumns columns = columns_of_files(path, options.label);
+  const CsvColumns columns = columns_of_files(path, options.label, options.na_value);
   ReadOptions read = {.batch = options.batch, .na_value = options.na_value};
   const auto rows = read_table(path, columns, read);
   const auto output = tf::transform::analyze_dataset(

@@ -109,18 +109,19 @@ std::string train_and_save(const std::vector<std::string>& arguments) {
   return text.str();
 }
 
-// arguments: a directory. ModelCheckpoint saves in each step, until somebody kills the task.
+// arguments: a directory. ModelCheckpoint saves in each step, until somebody kills the task. Tells
+// of steps from the first one on that finds a model: it is written beside the steps.
 std::string save_each_step(const std::vector<std::string>& arguments) {
   const distribute::Strategy strategy = strategy_of("workers");
   const auto scope = strategy.scope();
   const keras::ModelHandle model = make_model();
-  callbacks::LambdaCallback tell({.on_train_batch_end = [](int64_t, const keras::Logs&) {
+  const std::string path = arguments.at(0) + "/model";
+  callbacks::LambdaCallback tell({.on_train_batch_end = [path](int64_t, const keras::Logs&) {
+    if (!std::filesystem::exists(path + "/model.json")) return;
     std::printf("step\n");
     std::fflush(stdout);
   }});
-  fit_on(
-      model, 10'000,
-      {callbacks::ModelCheckpoint({.filepath = arguments.at(0) + "/model", .save_freq = 1}), tell});
+  fit_on(model, 10'000, {callbacks::ModelCheckpoint({.filepath = path, .save_freq = 1}), tell});
   return "";
 }
 

@@ -103,7 +103,7 @@ def train_on_another_table(tabular, predict, folder):
                         "--epochs", "5", "--out", out)
     assert accuracies(trained)[-1] == 1, trained
     request = pathlib.Path(folder, "request.csv")
-    request.write_text("island,length\nsouth,NA\nnorth,40\n")
+    request.write_text("island,length\nsouth,NA\nnorth,40.5\n")
     predicted = predictions(output_of(predict, out, request))
     assert [label for label, _ in predicted] == ["tern", "gull"], predicted
 

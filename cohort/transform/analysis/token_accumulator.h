@@ -29,7 +29,7 @@ class TokenAccumulator : public Accumulator {
 
   const AnalysisContext& context() const { return context_; }
   bool has_strings() const { return is_text_; }
-  const TokenCounter<Amount>& counter() const { return counter_; }
+  const TokenAmountCounter<Amount>& counter() const { return counter_; }
 
   void add_columns(std::span<const ColumnBatch> columns) override {
     std::span<const std::string_view> tokens;
@@ -86,8 +86,8 @@ class TokenAccumulator : public Accumulator {
   };
 
   const AnalysisContext context_;
-  TokenColumn column_;
-  TokenCounter<Amount> counter_;
+  TokensOfColumn column_;
+  TokenAmountCounter<Amount> counter_;
   bool is_text_;  // whether all tokens so far were strings
 };
 

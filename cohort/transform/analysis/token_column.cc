@@ -10,7 +10,7 @@
 
 namespace cohort::internal {
 
-std::span<const std::string_view> TokenColumn::take(const ColumnBatch& column) {
+std::span<const std::string_view> TokensOfColumn::take(const ColumnBatch& column) {
   check_rows(column);
   if (column.values.is_strings()) {
     const StringTensor& strings = column.values.strings();

@@ -12,7 +12,7 @@
 namespace cohort::internal {
 
 // The tokens of one batch after another. Thread safety: none.
-class TokenColumn {
+class TokensOfColumn {
  public:
   // The tokens, which live until the next call, as long as the column does; integers as decimal
   // digits.

@@ -54,17 +54,17 @@ std::vector<TokenStreamPtr<Amount>> TokenRuns<Amount, Order>::read() const {
 }
 
 template <class Amount>
-void TokenCounter<Amount>::spill() {
+void TokenAmountCounter<Amount>::spill() {
   if (table_->size() == 0) return;
   const TokenStreamPtr<Amount> sorted = table_->sorted();
   runs_.add(*sorted);
-  table_ = std::make_unique<TokenTable<Amount>>();
+  table_ = std::make_unique<TokenAmountTable<Amount>>();
 }
 
 template <class Amount>
-void TokenCounter<Amount>::merge(TokenCounter& other) {
+void TokenAmountCounter<Amount>::merge(TokenAmountCounter& other) {
   runs_.take(other.runs_);
-  auto table = std::exchange(other.table_, std::make_unique<TokenTable<Amount>>());
+  auto table = std::exchange(other.table_, std::make_unique<TokenAmountTable<Amount>>());
   if (table_->size() == 0) {
     table_.swap(table);
     return;
@@ -74,7 +74,7 @@ void TokenCounter<Amount>::merge(TokenCounter& other) {
 }
 
 template <class Amount>
-TokenStreamPtr<Amount> TokenCounter<Amount>::sorted() const {
+TokenStreamPtr<Amount> TokenAmountCounter<Amount>::sorted() const {
   auto streams = runs_.read();
   if (streams.empty()) return table_->sorted();
   streams.push_back(table_->sorted());
@@ -85,7 +85,7 @@ template class TokenRuns<TokenCount, ByToken>;
 template class TokenRuns<ExactWeight, ByToken>;
 template class TokenRuns<TokenCount, ByRank>;
 template class TokenRuns<FinalWeight, ByRank>;
-template class TokenCounter<TokenCount>;
-template class TokenCounter<ExactWeight>;
+template class TokenAmountCounter<TokenCount>;
+template class TokenAmountCounter<ExactWeight>;
 
 }  // namespace cohort::internal

@@ -47,10 +47,10 @@ class TokenRuns {
 
 // Thread safety: none.
 template <class Amount>
-class TokenCounter {
+class TokenAmountCounter {
  public:
   // The table takes about `memory_limit` bytes at most; with one token more if it is longer.
-  TokenCounter(FileSystem& files, std::string directory, size_t memory_limit)
+  TokenAmountCounter(FileSystem& files, std::string directory, size_t memory_limit)
       : runs_(files, std::move(directory)), memory_limit_(memory_limit) {}
 
   // Adds amount_of(i) of token i. Errors: those of TokenRun::write.
@@ -76,7 +76,7 @@ class TokenCounter {
     add_new(token, amount);
   }
   // Takes what the other has.
-  void merge(TokenCounter& other);
+  void merge(TokenAmountCounter& other);
 
   // The sum of each token, in the order of tokens. Nothing may be added while it is read.
   TokenStreamPtr<Amount> sorted() const;
@@ -93,7 +93,7 @@ class TokenCounter {
   void spill();
 
   TokenRuns<Amount, ByToken> runs_;
-  std::unique_ptr<TokenTable<Amount>> table_ = std::make_unique<TokenTable<Amount>>();
+  std::unique_ptr<TokenAmountTable<Amount>> table_ = std::make_unique<TokenAmountTable<Amount>>();
   const size_t memory_limit_;
 };
 

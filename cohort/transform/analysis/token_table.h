@@ -52,7 +52,7 @@ constexpr size_t grown_bytes(size_t elements, size_t element_bytes) {
 
 // Amounts of distinct tokens. Thread safety: none.
 template <class Amount>
-class TokenTable {
+class TokenAmountTable {
  public:
   // The number of each token; -1: it is new.
   void find(std::span<const std::string_view> tokens, int64_t* numbers) const {
@@ -91,7 +91,7 @@ class TokenTable {
  private:
   class Sorted final : public TokenStream<Amount> {
    public:
-    explicit Sorted(const TokenTable& table) : table_(table), order_(table.size()) {
+    explicit Sorted(const TokenAmountTable& table) : table_(table), order_(table.size()) {
       for (size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<uint32_t>(i);
       const std::vector<std::string_view>& keys = table.index_.keys();
       std::sort(order_.begin(), order_.end(),
@@ -106,7 +106,7 @@ class TokenTable {
     }
 
    private:
-    const TokenTable& table_;
+    const TokenAmountTable& table_;
     std::vector<uint32_t> order_;
     size_t next_ = 0;
   };

@@ -53,8 +53,8 @@ void register_function(const MappedFunction& name, Fn function) {
 
 // What `function` makes of the columns of a batch: it takes each as a Tensor, StringTensor or
 // RaggedTensor, and returns one of these, with a row for each row of the batch. It must depend on
-// the row alone, and must not write into what it takes. It is called on made-up rows when the preprocessing function is traced (zeros, and
-// strings "0"). Registers the function.
+// the row alone, and must not write into what it takes. It is called on made-up rows when the
+// preprocessing function is traced (zeros, and strings "0"). Registers the function.
 // Errors: InvalidArgument (the number of rows changes; what the function throws).
 template <class Fn>
 Column map(const MappedFunction& name, Fn function, const std::vector<Column>& columns) {
