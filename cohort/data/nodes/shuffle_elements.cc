@@ -249,7 +249,8 @@ int64_t ElementBufferIterator::next_block(int64_t n, Structure& out) {
     Structure block;
     int64_t count = 0;
     // Before each draw but the next one, a record takes the place of the one before.
-    const int64_t wanted = buffer_.room() + n - drawn - 1;
+    constexpr int64_t kMany = int64_t{1} << 40;  // more than is read at once
+    const int64_t wanted = buffer_.room() + std::min(n - drawn, kMany) - 1;
     try {
       if (!ended_ && wanted > 0) count = read_records(wanted, block);
     } catch (const std::exception&) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <algorithm>
 
 #include "cohort/data/files/csv_dataset.h"
@@ -51,6 +53,8 @@ TEST_P(ShuffledRecords, ComeInTheOrderOfElements) {
               texts(one_by_one(rows()).shuffle(buffer, seed).repeat(2).batch(7)))
         << buffer;
     EXPECT_EQ(texts(shuffled), texts(shuffled.batch(9).unbatch())) << buffer;
+    constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+    EXPECT_EQ(texts(shuffled.batch(kAll).unbatch()), texts(shuffled)) << buffer;
   }
 }
 
