@@ -2,9 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include <algorithm>
+#include <limits>
 
 #include "cohort/data/files/csv_dataset.h"
 #include "cohort/data/files/tfrecord_dataset.h"
