@@ -144,9 +144,10 @@ Histogram histogram(const Column& x, const std::vector<double>& boundaries) {
 
 Histogram histogram(const Column& x, int num_boundaries) {
   numbers_of(x, "histogram");
-  if (num_boundaries < 2 || num_boundaries > (1 << 24)) {
-    throw InvalidArgumentError(
-        str("transform::histogram: it takes at least 2 boundaries, but got ", num_boundaries));
+  constexpr int kMostBoundaries = 1 << 24;
+  if (num_boundaries < 2 || num_boundaries > kMostBoundaries) {
+    throw InvalidArgumentError(str("transform::histogram: it takes 2 to ", kMostBoundaries,
+                                   " boundaries, but got ", num_boundaries));
   }
   return histogram_of(x, apply("linspace", Config().set("num", num_boundaries), {min(x), max(x)}),
                       num_boundaries);
