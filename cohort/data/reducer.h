@@ -1,8 +1,8 @@
 // What Dataset::group_by_reducer computes of the elements of one key.
 //
-//   data::Reducer mean([](int64_t key) { return tuple(0., int64_t{0}); },
+//   data::Reducer mean([](int64_t key) { return tuple(0., 0); },
 //                      [](const Structure& state, double x) {
-//                        return tuple(state[0].item<double>() + x, state[1].item<int64_t>() + 1);
+//                        return tuple(state[0].tensor() + x, state[1].tensor() + 1);
 //                      },
 //                      [](double sum, int64_t count) { return sum / count; });
 #pragma once
