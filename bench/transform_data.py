@@ -1,6 +1,10 @@
-"""The columns that Cohort and its peer analyze in bench/transform.py: files of plain values."""
+"""The columns that Cohort and its peer analyze in bench/transform.py: files of plain values.
+
+Usage: python3 -m transform_data WORK DIRECTORY ROWS DISTINCT
+"""
 
 import pathlib
+import sys
 
 import numpy as np
 
@@ -34,3 +38,15 @@ def write_tokens(directory, rows, distinct):
     digits = (ids[:, None] // 10 ** np.arange(TOKEN_BYTES - 2, -1, -1)) % 10 + ord("0")
     tokens = np.concatenate([np.full((rows, 1), ord("w")), digits], 1).astype(np.uint8)
     tokens.tofile(token_file(directory))
+
+
+def main():
+    work, directory, rows, distinct = sys.argv[1:]
+    if work == "vocabulary":
+        write_tokens(directory, int(rows), int(distinct))
+    else:
+        write_numbers(directory, int(rows))
+
+
+if __name__ == "__main__":
+    main()
