@@ -28,7 +28,7 @@ namespace tft = cohort::transform;
 
 namespace {
 
-// As in transform_data.py.
+// transform_data.py has the same numbers.
 constexpr int kNumberColumns = 10;
 constexpr int64_t kTokenBytes = 8;
 constexpr int64_t kBuckets = 100;

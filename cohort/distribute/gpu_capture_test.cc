@@ -325,7 +325,7 @@ TEST_F(GpuCaptureTest, AnErrorOfTheStepIsItsOwnAndChangesNothing) {
   EXPECT_EQ(graphs.size(), 1);
 }
 
-// Where the first step throws, the next one makes what is still missing, and is no rehearsal.
+// The step after a first one that throws makes what is still missing, and is no rehearsal.
 TEST_F(GpuCaptureTest, AnErrorOfTheFirstStepIsForgotten) {
   const OneDeviceStrategy strategy("GPU:0");
   const StepGraphs graphs;

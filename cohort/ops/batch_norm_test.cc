@@ -61,7 +61,7 @@ void expect_equals_reference(const Tensor& x, const Tensor& gamma, const Tensor&
   // Of few rows the input's gradient is what is left of nearly equal terms.
   const double terms =
       outer.abs().max().item<double>() / std::sqrt(variance.min().item<double>() + kBatchEpsilon);
-  // Those of gamma and beta are sums over all rows, which may cancel.
+  // The gradients of gamma and beta are sums over all rows, which may cancel.
   const double summands = outer.abs().flatten(0, -2).sum(0).max().item<double>();
   for (size_t i = 0; i < found.size(); ++i) {
     expect_within_digits(found[i], expected[i], "gradient", i == 0 ? terms : summands);

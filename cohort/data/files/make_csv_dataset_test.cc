@@ -216,7 +216,7 @@ TEST_F(MakeCsvFromFiles, PassesAreShuffledAndRepeated) {
   EXPECT_NE(first, second);
   EXPECT_NE(first, all);
   EXPECT_EQ(numbers(make(10, {.num_epochs = 2, .shuffle_seed = 1})), found);
-  // Without end there is no smaller batch.
+  // A dataset without end has no smaller batch.
   const Dataset endless = make(7, {});
   EXPECT_EQ(endless.cardinality(), kInfiniteCardinality);
   EXPECT_THAT(numbers(endless.take(23)), testing::SizeIs(161));

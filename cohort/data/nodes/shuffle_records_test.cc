@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// By how many files give records in turn.
+// The parameter is how many files give records in turn.
 struct ShuffledRecords : FilesTest, testing::WithParamInterface<int> {
   // 200 rows of all types in two files, of which each of `bad` has no number.
   Dataset rows(const std::vector<int>& bad = {}) const {

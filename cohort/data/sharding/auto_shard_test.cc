@@ -103,7 +103,7 @@ TEST(AutoShard, PartsMayBeEmptyWhereTheReaderSaysSo) {
               ElementsAre(records({0}), records({1}), IsEmpty()));
   EXPECT_THAT(parts(Dataset::range(2), AutoShardPolicy::DATA, 3),
               ElementsAre(ElementsAre(0), ElementsAre(1), IsEmpty()));
-  // By elements where some part would have no file.
+  // The policy divides by elements where some part would have no file.
   EXPECT_THAT(parts(files(2), AutoShardPolicy::AUTO, 3)[2], ElementsAre(2, 5, 8, 11, 14, 17));
   EXPECT_THAT(parts(files(2), AutoShardPolicy::AUTO, 2)[1], ElementsAreArray(records({1})));
 }

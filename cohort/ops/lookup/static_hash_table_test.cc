@@ -217,7 +217,7 @@ TEST(TextFileInitializer, RefusesWhatDoesNotFit) {
       HasSubstr("/nowhere/words.txt"));
 }
 
-// Of files that are mapped all is as of those that are read. A small file is mapped if somebody has
+// A mapped file gives all that a file which is read gives. A small file is mapped if somebody has
 // built its index.
 TEST(TextFileInitializer, MapsFiles) {
   const TextFile file("a\nbb\r\nc c\nd\n");

@@ -141,7 +141,7 @@ Rehearsed rehearse(c10::Device device, const std::function<void()>& work) {
   return {first.obstacle(), OperationTrace::difference(first, second)};
 }
 
-// As with CUDA a recording is of its thread alone, with those of its backward passes.
+// A recording is of its thread alone, with those of its backward passes, as CUDA's are.
 TEST_F(DeviceRecordingTest, ThreadsRecordAtOnce) {
   constexpr int kThreads = 4;
   std::vector<std::string> errors(kThreads);

@@ -265,7 +265,7 @@ TEST(Vocabulary, FindsDamagedRuns) {
 
 TEST(Vocabulary, RemovesTheFilesOfDeadProcesses) {
   AnalysisFolder folder(20000);
-  // Of a process of this host that has ended: the number is above any that Linux gives.
+  // The name is of a process of this host that has ended: Linux gives no number as high.
   std::string name = base_name(unlocked_temporary_path("", "tokens"));
   const size_t pid = name.find('.', kUnlockedPrefix.size()) + 1;
   name.replace(pid, name.find('.', pid) - pid, "999999999");

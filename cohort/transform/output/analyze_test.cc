@@ -81,7 +81,7 @@ TEST(Analyze, LearnsAVocabularyAndAppliesIt) {
   EXPECT_GE(numbers(result["oov"])[6], 4);  // the empty token is in no vocabulary
 }
 
-// As tf.Transform: of integers the line that stands for no tokens is a number.
+// The line that stands for no tokens is a number where tokens are integers, as in tf.Transform.
 TEST(Analyze, AnEmptyVocabularyHoldsOneLine) {
   const auto tokens = [](const Structure& columns, const char* column) {
     const Structure result = transformed(columns, [&](const Columns& in) {

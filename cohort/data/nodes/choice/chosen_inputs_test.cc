@@ -180,7 +180,7 @@ TEST(SampleFromDatasets, Resumes) {
           .repeat(2);
     });
   }
-  // Without a seed the state carries it.
+  // The state carries the seed where the program gave none.
   const auto make = [] {
     return Dataset::sample_from_datasets({Dataset::range(20), Dataset::range(50, 70)}).repeat(2);
   };

@@ -82,7 +82,7 @@ TEST(QuantileSummary, OfInfinities) {
   EXPECT_TRUE(torn.empty());
 }
 
-// As a damaged checkpoint may have it: any numbers, but no crash.
+// A damaged checkpoint may have any numbers: none may crash.
 TEST(QuantileSummary, OfWhatIsNoSummary) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const std::vector<float>& weights :
