@@ -6,7 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <thread>
+#include <future>
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/files/text_line_dataset.h"
@@ -169,14 +169,20 @@ TEST(AnalyzeTogether, OtherDatasetsAndOtherFunctionsAreRefused) {
 
 TEST(AnalyzeTogether, ATaskThatDoesNotComeIsNamedInTime) {
   const TemporaryFolder folder;
+  std::promise<void> other_ended;
   const auto errors = errors_of(2, [&](const Strategy& strategy, int task) {
     const auto scope = strategy.scope();
     if (task == 1) {
-      std::this_thread::sleep_for(std::chrono::seconds(2));
+      other_ended.get_future().wait_for(std::chrono::seconds(60));
       return;
     }
-    analyze_dataset(mixed_batches(100), exact_analyses, folder / "output",
-                    {.timeout = std::chrono::milliseconds(200)});
+    try {
+      analyze_dataset(mixed_batches(100), exact_analyses, folder / "output",
+                      {.timeout = std::chrono::milliseconds(200)});
+    } catch (...) {
+      other_ended.set_value();
+      throw;
+    }
   });
   EXPECT_THAT(errors[0], HasSubstr("task 1"));
 }
