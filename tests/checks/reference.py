@@ -28,9 +28,9 @@ public header or name is missing here.
 # options, which are told where they are taken.
 SECTIONS = [
     ("Layers", "keras::layers", [
-        "keras/layers/dense.h", "keras/layers/conv1d.h", "keras/layers/conv2d.h",
-        "keras/layers/conv2d_transpose.h",
-        "keras/layers/pooling1d.h", "keras/layers/pooling2d.h", "keras/layers/embedding.h",
+        "keras/layers/dense.h", "keras/layers/convolution/conv1d.h", "keras/layers/convolution/conv2d.h",
+        "keras/layers/convolution/conv2d_transpose.h",
+        "keras/layers/convolution/pooling1d.h", "keras/layers/convolution/pooling2d.h", "keras/layers/embedding.h",
         "keras/layers/recurrent/recurrent.h", "keras/layers/recurrent/bidirectional.h", "keras/layers/masking.h",
         "keras/layers/multi_head_attention.h",
         "keras/layers/batch_normalization.h", "keras/layers/layer_normalization.h",

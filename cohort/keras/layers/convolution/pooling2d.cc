@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/layers/convolution/pooling2d.h"
 
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>

@@ -6,8 +6,8 @@
 #include "cohort/keras/layers/base/fusion.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/base/operation.h"
-#include "cohort/keras/layers/pooling1d.h"
-#include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/layers/convolution/pooling1d.h"
+#include "cohort/keras/layers/convolution/pooling2d.h"
 
 namespace cohort::keras::layers {
 namespace {

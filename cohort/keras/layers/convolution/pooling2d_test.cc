@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/layers/convolution/pooling2d.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>

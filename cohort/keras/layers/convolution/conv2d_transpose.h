@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cohort/core/export.h"
-#include "cohort/keras/layers/conv2d.h"
+#include "cohort/keras/layers/convolution/conv2d.h"
 
 namespace cohort::keras::layers {
 

@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/conv2d.h"
+#include "cohort/keras/layers/convolution/conv2d.h"
 
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/cpu/intra_op_threads.h"
-#include "cohort/keras/layers/conv1d.h"
-#include "cohort/keras/layers/conv2d_transpose.h"
+#include "cohort/keras/layers/convolution/conv1d.h"
+#include "cohort/keras/layers/convolution/conv2d_transpose.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"

@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/conv2d_transpose.h"
+#include "cohort/keras/layers/convolution/conv2d_transpose.h"
 
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv_transpose2d.h>
@@ -9,7 +9,7 @@
 
 #include "cohort/keras/base/logits.h"
 #include "cohort/keras/layers/base/layer_config.h"
-#include "cohort/keras/layers/conv_fields.h"
+#include "cohort/keras/layers/convolution/conv_fields.h"
 
 namespace cohort::keras::layers {
 namespace {

@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/conv2d_transpose.h"
+#include "cohort/keras/layers/convolution/conv2d_transpose.h"
 
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>

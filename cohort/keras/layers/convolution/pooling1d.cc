@@ -1,10 +1,10 @@
-#include "cohort/keras/layers/pooling1d.h"
+#include "cohort/keras/layers/convolution/pooling1d.h"
 
 #include <utility>
 
 #include "cohort/keras/base/window.h"
 #include "cohort/keras/layers/base/layer_config.h"
-#include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/layers/convolution/pooling2d.h"
 
 namespace cohort::keras::layers {
 namespace {

@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/conv2d.h"
+#include "cohort/keras/layers/convolution/conv2d.h"
 
 #include <ATen/ops/conv2d.h>
 
@@ -7,7 +7,7 @@
 #include "cohort/keras/base/logits.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/base/operation.h"
-#include "cohort/keras/layers/conv_fields.h"
+#include "cohort/keras/layers/convolution/conv_fields.h"
 
 namespace cohort::keras::layers {
 namespace {

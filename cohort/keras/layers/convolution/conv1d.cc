@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/conv1d.h"
+#include "cohort/keras/layers/convolution/conv1d.h"
 
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv1d.h>
@@ -8,7 +8,7 @@
 #include "cohort/keras/base/logits.h"
 #include "cohort/keras/base/window.h"
 #include "cohort/keras/layers/base/layer_config.h"
-#include "cohort/keras/layers/conv_fields.h"
+#include "cohort/keras/layers/convolution/conv_fields.h"
 #include "cohort/ops/plan/operation.h"
 
 namespace cohort::keras::layers {
