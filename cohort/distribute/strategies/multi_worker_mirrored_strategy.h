@@ -20,6 +20,18 @@
 
 namespace cohort::distribute {
 
+// Replicas that do not belong to workers: the program says how many there are, and workers host them.
+// Then no bit of a result depends on the number of workers. Only on CPUs.
+struct ElasticOptions {
+  // The number of replicas in sync, at least that of workers. Each worker hosts equally many, the
+  // first ones one more where they do not divide evenly: on its first CPU, side by side, or in turn
+  // where it has no core for a second one. 0: each worker's devices are its replicas.
+  int replicas = 0;
+  // Intra-op threads of each replica. Sums inside of operations depend on it, so it is the same on
+  // all workers.
+  int threads_per_replica = 1;
+};
+
 struct MultiWorkerMirroredStrategyOptions {
   // Says which tasks there are and which of them this is. None: default_cluster_resolver(), which
   // reads TF_CONFIG, or what torchrun, mpirun or srun have set; without any, the program is the
@@ -35,6 +47,7 @@ struct MultiWorkerMirroredStrategyOptions {
   // Whether workers whose results may differ in bits are refused: another libtorch, processor, BLAS
   // or number of threads. Else a warning says so: the variables of such workers can drift apart.
   bool strict_bitwise = false;
+  ElasticOptions elastic = {};
   // How long the end of the strategy waits for the workers that are still at work.
   std::chrono::milliseconds close_timeout = std::chrono::minutes(1);
 };
