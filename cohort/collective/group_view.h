@@ -17,7 +17,7 @@ struct GroupView {
   int64_t generation = 0;
   int task = 0;                        // the rank of this task
   std::vector<int> replicas_of = {1};  // the number of replicas of each task
-  // Where a sum must not depend on which task has which replica: how it is added up. Null: the
+  // How values are added up where a sum must not depend on which task has which replica. Null: the
   // replicas of a task in their order, then the tasks in the order of ranks.
   std::shared_ptr<const SumDivision> division = nullptr;
 

@@ -23,7 +23,8 @@ struct GradientSources {
   // If defined, used in the place of `scale`, which is then unknown to the host: float64 [].
   Tensor scale_on_device = {};
   // If not empty: the sums that consist of rows, in parts that are added up in their order, or as
-  // `row_additions` says. They are not multiplied. Other sums have an empty list. Only for targets on the host.
+  // `row_additions` says. They are not multiplied. Other sums have an empty list. Only for targets
+  // on the host.
   std::span<const std::span<const SparseRows>> rows = {};
   const collective::Additions* row_additions = nullptr;
 };

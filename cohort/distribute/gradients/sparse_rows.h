@@ -66,8 +66,8 @@ class SparseRowSum {
   // The next id before `end` that any gradient has; `end` where none is left.
   int64_t next_id(int64_t end) const;
   // The sum of all rows of `id`, which must be the next one; then moves past them. The rows of each
-  // gradient are added first, then the gradients in their order (add_as), as if each were dense. The result
-  // is in `sum`, or is the row itself if there is only one. `scratch`: as long as `sum`.
+  // gradient are added first, then the gradients in their order (add_as), as if each were dense.
+  // The result is in `sum`, or is the row itself if there is only one. `scratch`: as long as `sum`.
   const char* take(int64_t id, int64_t row_size, DType dtype, char* sum, char* scratch);
   // How many rows are left, those of the same id counted each.
   int64_t num_rows() const;
@@ -92,7 +92,7 @@ class SparseRowSum {
   c10::SmallVector<Source, 4> sources_;
   const collective::Additions* additions_ = nullptr;
   c10::SmallVector<const void*, 8> parts_;
-  // Of take_in_tree: what each gradient has, and memory for sums of rows of one id.
+  // These two serve take_in_tree: what each gradient has, and memory for sums of rows of one id.
   c10::SmallVector<const void*, 8> of_sources_;
   std::vector<char> own_sums_;
 };

@@ -445,9 +445,9 @@ class StepReader::PositionOfTask final : public train::Trackable {
   Position position_;
 };
 
-// The position of replicas, whichever tasks they are on. All tasks that read batches and take pieces
-// of them are at the same place, which is that of a single worker. A dataset function's pipelines
-// are children, by the numbers of their replicas.
+// The position of replicas, whichever tasks they are on. All tasks that read batches and take
+// pieces of them are at the same place, which is that of a single worker. A dataset function's
+// pipelines are children, by the numbers of their replicas.
 class StepReader::PositionOfReplicas final : public train::Trackable {
  public:
   explicit PositionOfReplicas(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {

@@ -103,8 +103,8 @@ class StepReader {
   std::shared_ptr<const Source> source_;
   std::vector<data::DatasetIterator> iterators_;  // one a worker
   Begun begun_;
-  // Where states must not depend on which task reads for which replica: those of the pipelines
-  // before begun_, which is then not part of a state.
+  // The pipelines' states before begun_ was read, where a state must not depend on which task reads
+  // for which replica; begun_ is then not part of it.
   std::vector<data::IteratorState> before_begun_;
   std::optional<Coming> coming_;  // where the step to come was looked at
   int64_t pass_ = 0;              // see InputPlace

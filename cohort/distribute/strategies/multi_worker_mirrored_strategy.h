@@ -20,8 +20,9 @@
 
 namespace cohort::distribute {
 
-// Replicas that do not belong to workers: the program says how many there are, and workers host them.
-// Then no bit of a result depends on the number of workers. Only on CPUs.
+// Replicas that do not belong to workers: the program says how many there are, and workers host
+// them. Then no bit of a result depends on the number of workers. Only on CPUs. Batches are divided
+// as by AutoShardPolicy::DATA; docs/multi_worker.md says the rest.
 struct ElasticOptions {
   // The number of replicas in sync, at least that of workers. Each worker hosts equally many, the
   // first ones one more where they do not divide evenly: on its first CPU, side by side, or in turn
@@ -57,6 +58,9 @@ struct MultiWorkerMirroredStrategyOptions {
 // config::set_logical_device_configuration has made more); their numbers may differ. Replica ids
 // are numbered worker by worker, the chief's first.
 //
+// With `elastic` there are as many replicas as it says; then `experimental_distribute_dataset` is
+// Unimplemented for AutoShardPolicy::FILE, HINT and OFF.
+//
 // Variables start from the values of the first worker, which also writes for all: checkpoints,
 // summaries. What Strategy calls collective, all workers must call, in the same order: making the
 // strategy, variables and datasets, run, reduce, gather, saving.
@@ -72,10 +76,11 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
   // COLLECTIVE over the workers: starts this task's server, waits until all tasks of the cluster
   // have come and connects the workers.
   // Errors: InvalidArgument (one line: a cluster that cannot run, no task type or id beside a
-  // cluster, no worker, the options), DeadlineExceeded (names the tasks that have not come),
-  // Unavailable (a task was lost), FailedPrecondition (another cluster spec, program or, if
-  // strict_bitwise, numeric environment; a port that is taken, a process that is another task
-  // already), Aborted (the task is there already), those of Server.
+  // cluster, no worker, the options, fewer hosted replicas than workers), DeadlineExceeded (names
+  // the tasks that have not come), Unavailable (a task was lost), FailedPrecondition (another
+  // cluster spec, program, other hosted replicas or, if strict_bitwise, numeric environment; a port
+  // that is taken, a process that is another task already), Aborted (the task is there already),
+  // those of Server.
   explicit MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options);
   MultiWorkerMirroredStrategy();  // with the default options
   explicit MultiWorkerMirroredStrategy(
