@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace cohort::collective {
+
+class SumDivision;
 
 // Taken once per step. Sizes, ids, input pipelines, plans and buffers are derived from it, and
 // nothing keeps them beyond the step, since a group may form again between two steps.
@@ -14,6 +17,9 @@ struct GroupView {
   int64_t generation = 0;
   int task = 0;                        // the rank of this task
   std::vector<int> replicas_of = {1};  // the number of replicas of each task
+  // How values are added up where a sum must not depend on which task has which replica. Null: the
+  // replicas of a task in their order, then the tasks in the order of ranks.
+  std::shared_ptr<const SumDivision> division = nullptr;
 
   int num_tasks() const { return static_cast<int>(replicas_of.size()); }
   int num_local_replicas() const { return replicas_of[static_cast<size_t>(task)]; }

@@ -131,6 +131,16 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, 
   }
   Operand mine;
   mine.value = internal::contiguous_elements(value.detach().to(at::kCPU));
+  if (group.view()->division != nullptr) {
+    group.meet(local_replica, what, &mine, [&](std::span<void* const> all) {
+      const std::vector<Tensor> values = values_of(all);
+      check_same_shape(values, group.view()->first_replica());
+      const Tensor sum = sum_by_tree(group, values, what);
+      for (void* one : all) static_cast<Operand*>(one)->result = sum;
+    });
+    return mine.result.to(value.device(), mine.result.scalar_type(), /*non_blocking=*/false,
+                          /*copy=*/group.threads().size() > 1);
+  }
   if (group.threads().size() == 1) {
     check_can_add(mine.value.scalar_type());
     mine.result = mine.value.clone();

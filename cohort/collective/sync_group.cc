@@ -5,13 +5,15 @@
 
 #include "cohort/collective/call_timeout.h"
 #include "cohort/collective/sole_communicator.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/core/error.h"
 #include "cohort/core/observe/logging.h"
 
 namespace cohort::collective {
 namespace {
 
-std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local_replicas) {
+std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local_replicas,
+                                           SyncGroup::Order order) {
   const auto tasks = static_cast<size_t>(communicator.size());
   const auto rank = static_cast<size_t>(communicator.rank());
   std::vector<int> replicas(tasks, 0);
@@ -19,9 +21,13 @@ std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local
   const std::vector<int64_t> one_each(tasks, 1);
   all_gather(communicator, {replicas.data(), static_cast<int64_t>(tasks), int32}, one_each,
              {.name = "number of replicas"});
-  return std::make_shared<const GroupView>(GroupView{.generation = communicator.generation(),
-                                                     .task = communicator.rank(),
-                                                     .replicas_of = std::move(replicas)});
+  GroupView view{.generation = communicator.generation(),
+                 .task = communicator.rank(),
+                 .replicas_of = std::move(replicas)};
+  if (order == SyncGroup::Order::kOfTree) {
+    view.division = std::make_shared<const SumDivision>(view.replicas_of, view.task);
+  }
+  return std::make_shared<const GroupView>(std::move(view));
 }
 
 // The time limit that the program has set for the calls of this thread; 0: none.
@@ -32,12 +38,12 @@ std::chrono::nanoseconds limit_of_call(std::chrono::nanoseconds most) {
 }  // namespace
 
 SyncGroup::SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
-                     std::shared_ptr<Communicator> communicator)
+                     std::shared_ptr<Communicator> communicator, Order order)
     : communicator_(
           checked(communicator ? std::move(communicator) : std::make_shared<SoleCommunicator>())),
       buffers_(*communicator_),
       communication_(new CommunicationThread(*communicator_)),
-      view_(introduce(*communicator_, local_replicas)),
+      view_(introduce(*communicator_, local_replicas, order)),
       threads_(local_replicas, spin, {.first = view_->first_replica()}) {}
 
 void SyncGroup::begin(const RoundOptions& options) {

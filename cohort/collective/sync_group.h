@@ -31,12 +31,16 @@ namespace cohort::collective {
 // buffers: any thread.
 class SyncGroup {
  public:
+  // How values of the replicas are added up: task by task, or by a tree over the replicas that does
+  // not depend on the tasks (GroupView::division).
+  enum class Order { kOfRanks, kOfTree };
+
   // communicator: to the other tasks; null if there are none. Its calls are checked (see
   // CheckedCommunicator). COLLECTIVE over its tasks, which tell each other how many replicas they
   // have.
   // Errors: those of a Communicator's calls.
   SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
-            std::shared_ptr<Communicator> communicator = nullptr);
+            std::shared_ptr<Communicator> communicator = nullptr, Order order = Order::kOfRanks);
 
   // The tasks and replicas that take part now. Changes only between steps.
   const std::shared_ptr<const GroupView>& view() const { return view_; }

@@ -1,12 +1,16 @@
 #include "cohort/collective/task_collectives.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string>
 
+#include "cohort/collective/gathered_bytes.h"
+#include "cohort/collective/slices.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/core/structure/contiguous_elements.h"
 
 namespace cohort::collective {
@@ -71,6 +75,33 @@ void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name
   const std::string signature = describe(value);
   all_reduce(group.between(), buffer_of(value),
              {.name = name, .signature = signature, .timeout = group.timeout()});
+}
+
+Tensor sum_by_tree(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view name) {
+  const SumDivision& division = *group.view()->division;
+  std::vector<Tensor> values;
+  c10::SmallVector<const void*, 8> sources;
+  for (const Tensor& value : local_values) {
+    values.push_back(internal::contiguous_elements(value.detach().to(at::kCPU)));
+    sources.push_back(values.back().data_ptr());
+  }
+  const DType dtype = values[0].scalar_type();
+  check_can_add(dtype);
+  const int64_t count = values[0].numel();
+  Tensor sum = at::empty(values[0].sizes(), at::dtype(dtype));
+  const auto parts = static_cast<int64_t>(division.own_parts().size());
+  // Other tasks may read it after the call has returned here.
+  BufferPool::Piece piece =
+      group.buffers().take(std::max<int64_t>(1, parts * static_cast<int64_t>(sum.nbytes())));
+  division.add_up_local({sources.data(), sources.size()}, piece.data(), count, dtype);
+  const std::string signature = group.spans_tasks() ? describe(values[0]) : std::string();
+  // Every task comes here when it has read what the calls before brought.
+  const std::vector<BufferPool::Piece> read = group.buffers().take_set_aside();
+  GatheredBytes gathered(group.buffers());
+  division.add_up_tasks(group.between(), piece.data(), sum.data_ptr(), count, dtype, gathered,
+                        {.name = name, .signature = signature, .timeout = group.timeout()});
+  group.buffers().set_aside(std::move(piece));
+  return sum;
 }
 
 void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name,

@@ -18,6 +18,11 @@ namespace cohort::collective {
 // Shapes: contiguous, on the CPU, the same on every task.
 void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name);
 
+// The sum over all replicas in the order of the group's tree (GroupView::division, which it must
+// have); this task passes the values of its own replicas, in order.
+// Shapes: the same for all replicas -> the same, contiguous, on the CPU.
+Tensor sum_by_tree(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view name);
+
 // In place: replaced by the tensor of task 0. `kind`: what else must be the same on every task.
 // Shapes: contiguous, on the CPU, the same on every task.
 void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name,

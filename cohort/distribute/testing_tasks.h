@@ -8,8 +8,10 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "cohort/collective/sum_tree.h"
 #include "cohort/collective/testing_socket_communicator.h"
 #include "cohort/distribute/strategies/local_strategy.h"
 #include "cohort/distribute/testing_devices.h"
@@ -27,7 +29,27 @@ struct TasksOptions {
       wrap = nullptr;
   MakeCommunicators connect = collective::make_socket_communicators;
   std::vector<int> replicas_of = {};  // of each task, where not all have the same number
+  // So many replicas that the tasks host, whose sums do not depend on the tasks.
+  int elastic_replicas = 0;
 };
+
+// The strategy of a task.
+inline Strategy strategy_of_task(int tasks, int task, const std::vector<std::string>& devices,
+                                 std::shared_ptr<collective::Communicator> communicator,
+                                 const TasksOptions& options) {
+  internal::LocalStrategy::Config config{.name = "several tasks",
+                                         .devices = devices,
+                                         .communicator = std::move(communicator),
+                                         .communication_options = options.communication_options};
+  if (options.elastic_replicas > 0) {
+    const auto range =
+        collective::SumTree(options.elastic_replicas).divide(tasks)[static_cast<size_t>(task)];
+    config.devices.assign(static_cast<size_t>(range.size()), devices[0]);
+    config.threads_per_replica = 1;
+    config.order = collective::SyncGroup::Order::kOfTree;
+  }
+  return Strategy(std::make_shared<internal::LocalStrategy>(std::move(config)));
+}
 
 // Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each (at most, where
 // the options say how many); what each threw.
@@ -50,12 +72,10 @@ inline std::vector<std::exception_ptr> run_tasks(
     threads.emplace_back([&, task] {
       const auto own = static_cast<size_t>(task);
       try {
-        const Strategy strategy(
-            std::make_shared<internal::LocalStrategy>(internal::LocalStrategy::Config{
-                .name = "several tasks",
-                .devices = {devices.begin(), devices.begin() + num_replicas_of(own)},
-                .communicator = communicators[own],
-                .communication_options = options.communication_options}));
+        const std::vector<std::string> own_devices(devices.begin(),
+                                                   devices.begin() + num_replicas_of(own));
+        const Strategy strategy =
+            strategy_of_task(tasks, task, own_devices, communicators[own], options);
         program(strategy, task);
       } catch (...) {
         errors[own] = std::current_exception();

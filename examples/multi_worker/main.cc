@@ -6,6 +6,7 @@
 //   mpirun -n 2 build/release/bin/multi_worker
 //   torchrun --nproc_per_node 2 --no_python build/release/bin/multi_worker
 //   build/release/bin/multi_worker --replicas 2        # alone, with two replicas
+//   cohort launch --workers 3 -- build/release/bin/multi_worker --elastic 8    # on any workers
 #include <cohort/cohort.h>
 
 #include "input.h"
@@ -21,7 +22,9 @@ int main(int argc, char** argv) {
     tf::random::set_seed(options.seed);
     tf::config::set_logical_device_configuration("CPU", options.input ? 1 : options.replicas);
     if (options.input) tf::logging::set_level(tf::logging::Level::kError);
-    const tf::distribute::MultiWorkerMirroredStrategy strategy;
+    tf::distribute::MultiWorkerMirroredStrategyOptions strategy_options;
+    strategy_options.elastic.replicas = options.elastic;
+    const tf::distribute::MultiWorkerMirroredStrategy strategy(strategy_options);
     if (options.input) {
       multi_worker::show_input(strategy);
     } else {

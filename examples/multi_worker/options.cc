@@ -18,6 +18,11 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--replicas", options.replicas, "Replicas of each task, each on a logical CPU")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  app.add_option(
+         "--elastic", options.elastic,
+         "Replicas in all, which the workers host: the digest is the same for any number of "
+         "workers, and a checkpoint of so many goes on on others")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--epochs", options.epochs)->check(CLI::Range(1, 1000000))->capture_default_str();
   app.add_option("--global-batch", options.global_batch, "Images a step, over all workers")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))

@@ -9,6 +9,7 @@ namespace multi_worker {
 struct Options {
   std::string data;  // folder with the four IDX files; empty: cache, download or drawings
   int replicas = 1;  // of each task
+  int elastic = 0;   // replicas in all, which the tasks host; 0: each task has its own
   int epochs = 10;
   int64_t global_batch = 128;
   uint64_t seed = 2;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_time_limit.h"
 #include "tests/cluster/multi_worker_training.h"
 
@@ -155,6 +156,16 @@ std::string compute_differently(const Arguments& arguments) {
       {.server_options = quick(), .strict_bitwise = arguments.at(0) == "strict"});
   strategy.reduce(ReduceOp::SUM, at::full({}, 1.0));
   return "reduced";
+}
+
+// Worker 1 asks for another number of replicas.
+std::string host_differently(const Arguments&) {
+  const distribute::cluster_resolver::TFConfigClusterResolver told;
+  distribute::MultiWorkerMirroredStrategyOptions options;
+  options.server_options = quick();
+  options.elastic.replicas = 4 + *told.task_id();
+  const MultiWorkerMirroredStrategy strategy(options);
+  return "formed";
 }
 
 // Worker 1 is killed while the group forms: it has introduced itself, and shares no memory yet.
@@ -349,6 +360,29 @@ TEST_F(MultiWorker, WorkersThatRoundDifferentlyAreToldOrRefused) {
   EXPECT_THAT(refused, AllOf(HasSubstr("'numeric environment'"), HasSubstr(difference)));
 }
 
+TEST_F(MultiWorker, WorkersThatHostOtherReplicasAreRefused) {
+  MultiProcessRunner runner(workers(2, "host_differently"));
+  runner.start();
+  std::string refused;
+  for (const TaskOutcome& outcome : runner.wait_all()) {
+    EXPECT_NE(outcome.code, Code::kOk);
+    if (outcome.code == Code::kFailedPrecondition) refused += outcome.error;
+  }
+  EXPECT_THAT(refused, AllOf(HasSubstr("elastic replicas of "), HasSubstr("4 with 1 threads"),
+                             HasSubstr("5 with 1 threads")));
+}
+
+TEST(MultiWorkerAlone, NumbersOfHostedReplicasAreChecked) {
+  const auto refused = [](int replicas, int threads) {
+    distribute::MultiWorkerMirroredStrategyOptions options;
+    options.elastic = {.replicas = replicas, .threads_per_replica = threads};
+    return thrown<InvalidArgumentError>([&] { MultiWorkerMirroredStrategy strategy(options); });
+  };
+  EXPECT_THAT(refused(-1, 1), HasSubstr("replicas is -1"));
+  EXPECT_THAT(refused(1025, 1), HasSubstr("from 1 to 1024"));
+  EXPECT_THAT(refused(2, 0), HasSubstr("threads_per_replica is 0"));
+}
+
 TEST_F(MultiWorker, TheGroupFormsAgainWithoutARestartOfTheSurvivor) {
   const std::string calm = values_of(workers(2, "survive", {directory + "/calm", "-1"}))[0];
   for (const int lost : {0, 1}) {  // the cluster's membership ends with worker 0, and begins anew
@@ -379,6 +413,7 @@ int main(int argc, char** argv) {
                    {"exit_early", exit_early},
                    {"disagree", disagree},
                    {"compute_differently", compute_differently},
+                   {"host_differently", host_differently},
                    {"lose_while_forming", lose_while_forming},
                    {"survive", survive}});
 }

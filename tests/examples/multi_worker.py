@@ -64,6 +64,27 @@ def digests(output):
     return re.findall(r"digest: ([0-9a-f]{16})$", output, re.MULTILINE)
 
 
+def check_elastic(cohort, program, folder):
+    """Replicas that workers host: the digest depends neither on their number nor on changes of it."""
+    arguments = ["--data", folder, "--global-batch", "32", "--elastic", "6"]
+
+    def train(workers, epochs, *more):
+        launch = [cohort, "launch", "--workers", str(workers), "--"] if workers > 1 else []
+        return run([*launch, program, *arguments, "--epochs", str(epochs), *more])
+
+    undisturbed = digests(train(1, 3))
+    for workers in (2, 3, 4):
+        found = digests(train(workers, 3))
+        if found != undisturbed * workers:
+            sys.exit(f"6 replicas on {workers} workers: {found}, on one: {undisturbed}")
+    checkpoints = ["--checkpoints", f"{folder}/elastic"]
+    train(3, 1, *checkpoints)
+    train(1, 2, *checkpoints)
+    output = train(2, 3, *checkpoints)
+    if "Restored" not in output or digests(output) != undisturbed * 2:
+        sys.exit(f"on 3 workers, then 1, then 2: {output}, undisturbed: {undisturbed}")
+
+
 def main(cohort, program, expected_path):
     two_workers = [cohort, "launch", "--workers", "2", "--", program]
     wanted = [line for line in Path(expected_path).read_text(encoding="utf-8").splitlines()
@@ -84,6 +105,7 @@ def main(cohort, program, expected_path):
         again = run([*two_workers, *arguments, "--checkpoints", f"{folder}/ckpt"])
         if "Restored" not in again or digests(again) != launched:
             sys.exit(f"from its checkpoint it goes on to\n{again}")
+        check_elastic(cohort, program, folder)
 
 
 if __name__ == "__main__":

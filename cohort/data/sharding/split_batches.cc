@@ -39,14 +39,14 @@ Structure piece_of(const Structure& batch, int64_t rows, int64_t piece, int64_t 
 // says nothing of pieces.
 class SplitIterator final : public DataIterator {
  public:
-  SplitIterator(std::unique_ptr<DataIterator> input, int64_t num_pieces)
-      : input_(std::move(input)), num_pieces_(num_pieces) {}
+  SplitIterator(std::unique_ptr<DataIterator> input, int64_t num_pieces, PieceRange range)
+      : input_(std::move(input)), num_pieces_(num_pieces), range_(range) {}
 
   bool next(Structure& out) override {
     if (!loaded_ && !load()) return false;
     const int64_t piece = piece_;
     const std::exception_ptr error = error_;
-    if (!error) out = piece_of(batch_, rows_, piece, num_pieces_);
+    if (!error) out = piece_of(batch_, rows_, range_.first + piece, num_pieces_);
     move_to(piece + 1);
     if (error) std::rethrow_exception(error);
     return true;
@@ -54,15 +54,15 @@ class SplitIterator final : public DataIterator {
   int64_t skip(int64_t n) override {
     int64_t skipped = 0;
     while (skipped < n) {
-      if (!loaded_ && piece_ == 0 && n - skipped >= num_pieces_) {
-        const int64_t batches = (n - skipped) / num_pieces_;
+      if (!loaded_ && piece_ == 0 && n - skipped >= range_.count) {
+        const int64_t batches = (n - skipped) / range_.count;
         const int64_t passed = input_->skip(batches);
-        skipped += passed * num_pieces_;
+        skipped += passed * range_.count;
         if (passed < batches) break;
         continue;
       }
       if (!loaded_ && !load()) break;
-      const int64_t pieces = std::min(n - skipped, num_pieces_ - piece_);
+      const int64_t pieces = std::min(n - skipped, range_.count - piece_);
       move_to(piece_ + pieces);
       skipped += pieces;
     }
@@ -70,7 +70,7 @@ class SplitIterator final : public DataIterator {
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
-    move_to(num_pieces_);
+    move_to(range_.count);
     input_->rewind(epoch);
   }
   IteratorState save() override {
@@ -80,18 +80,25 @@ class SplitIterator final : public DataIterator {
     IteratorState state;
     state.set_int("split_piece", piece_);
     state.set_int("split_pieces", num_pieces_);
+    if (range_.count != num_pieces_) state.set_int("split_first", range_.first);
     state.set_child("input", before);
     return state;
   }
   void restore(const IteratorState& state) override {
-    move_to(num_pieces_);
+    move_to(range_.count);
     if (!state.has("split_piece")) return input_->restore(state);
     if (const int64_t pieces = state.get_int("split_pieces"); pieces != num_pieces_) {
       throw InvalidArgumentError(str("this state was taken within a batch that was cut into ",
                                      pieces, " pieces; here batches are cut into ", num_pieces_,
                                      ", so take it between two global batches"));
     }
-    piece_ = state.get_int("split_piece", 1, num_pieces_ - 1);
+    const int64_t first = state.has("split_first") ? state.get_int("split_first") : 0;
+    if (first != range_.first) {
+      throw InvalidArgumentError(str(
+          "this state was taken within a batch by a reader of pieces from ", first,
+          " on; here they are from ", range_.first, " on, so take it between two global batches"));
+    }
+    piece_ = state.get_int("split_piece", 1, range_.count - 1);
     input_->restore(state.child("input"));
   }
 
@@ -110,7 +117,7 @@ class SplitIterator final : public DataIterator {
     return true;
   }
   void move_to(int64_t piece) {
-    piece_ = piece % num_pieces_;
+    piece_ = piece % range_.count;
     if (piece_ != 0) return;
     loaded_ = false;
     batch_ = Structure();
@@ -118,7 +125,8 @@ class SplitIterator final : public DataIterator {
 
   std::unique_ptr<DataIterator> input_;
   int64_t num_pieces_;
-  int64_t piece_ = 0;    // the next one of the current batch, or of the one to be loaded
+  PieceRange range_;
+  int64_t piece_ = 0;    // of the range: the next one of the current batch, or of the one to come
   bool loaded_ = false;  // batch_ or error_ is the current batch
   Structure batch_;
   int64_t rows_ = 0;
@@ -128,17 +136,18 @@ class SplitIterator final : public DataIterator {
 
 class SplitNode final : public UnaryNode {
  public:
-  SplitNode(DataNodePtr input, int64_t num_pieces)
-      : UnaryNode("split_batches", std::move(input)), num_pieces_(num_pieces) {
+  SplitNode(DataNodePtr input, int64_t num_pieces, PieceRange range)
+      : UnaryNode("split_batches", std::move(input)), num_pieces_(num_pieces), range_(range) {
     if (num_pieces < 1) {
       throw InvalidArgumentError(
           str("split_batches: num_pieces is ", num_pieces, "; it must be at least 1"));
     }
   }
 
+  // The range is not the dataset's: a state fits readers of other pieces.
   Attributes attributes() const override { return {{"num_pieces", str(num_pieces_)}}; }
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
-    return std::make_shared<SplitNode>(std::move(inputs[0]), num_pieces_);
+    return std::make_shared<SplitNode>(std::move(inputs[0]), num_pieces_, range_);
   }
   StructureSpec element_spec() const override {
     const StructureSpec batches = input().element_spec();
@@ -153,11 +162,11 @@ class SplitNode final : public UnaryNode {
   int64_t cardinality() const override {
     const int64_t batches = input().cardinality();
     if (batches < 0) return batches;
-    return batches > kInfiniteSize / num_pieces_ ? data::kInfiniteCardinality
-                                                 : batches * num_pieces_;
+    return batches > kInfiniteSize / range_.count ? data::kInfiniteCardinality
+                                                  : batches * range_.count;
   }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
-    return std::make_unique<SplitIterator>(input().make_iterator(context), num_pieces_);
+    return std::make_unique<SplitIterator>(input().make_iterator(context), num_pieces_, range_);
   }
   bool is_transparent() const override { return true; }
   bool passes_file_sharding() const override { return true; }
@@ -169,12 +178,17 @@ class SplitNode final : public UnaryNode {
 
  private:
   int64_t num_pieces_;
+  PieceRange range_;
 };
 
 }  // namespace
 
 DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces) {
-  return std::make_shared<SplitNode>(batches, num_pieces);
+  return make_split(batches, num_pieces, {0, num_pieces});
+}
+
+DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces, PieceRange range) {
+  return std::make_shared<SplitNode>(batches, num_pieces, range);
 }
 
 void check_batched(const StructureSpec& element_spec) {

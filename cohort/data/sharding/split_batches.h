@@ -20,7 +20,16 @@ COHORT_API Dataset split_batches(const Dataset& dataset, int64_t num_pieces);
 
 namespace cohort::internal {
 
+// The pieces of each batch that a reader gets: [first, first + count).
+struct PieceRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
 DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces);
+// Gives some of the pieces alone. Readers of different pieces of a dataset are at the same state of
+// it between two batches.
+DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces, PieceRange range);
 // Errors: InvalidArgument (a leaf has no batch dimension; says to call `batch`).
 void check_batched(const StructureSpec& element_spec);
 // Errors: InvalidArgument (elements are single examples, whatever their shape; says to call

@@ -48,7 +48,8 @@ constexpr ReplicaLookup kLookup{.group = calling_group, .replica = calling_repli
 }  // namespace
 
 int task_of_streams(const collective::SyncGroup& group) {
-  return group.spans_tasks() ? 0 : std::max(0, Task::current().index());
+  const bool has_others = group.spans_tasks() || group.view()->division != nullptr;
+  return has_others ? 0 : std::max(0, Task::current().index());
 }
 
 void tell_generators_of_replicas() { set_replica_lookup(kLookup); }

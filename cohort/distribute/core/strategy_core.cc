@@ -61,6 +61,9 @@ Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values,
   if (local_values[0].layout() == at::kSparse) {
     return collective::sum_sparse(group(), local_values, name);
   }
+  if (group().view()->division != nullptr) {
+    return collective::sum_by_tree(group(), local_values, name);
+  }
   Tensor sum = sum_of_local(local_values);
   if (!group().spans_tasks()) return sum;
   sum = local_values.size() == 1 ? sum.clone(at::MemoryFormat::Contiguous) : sum.contiguous();

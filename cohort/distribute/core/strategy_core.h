@@ -117,7 +117,8 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // COLLECTIVE over the tasks of the group. Not from a replica.
   // Errors: those of a Communicator's calls.
   //
-  // The sum, in replica order within a task and then in the order of tasks, on the CPU.
+  // The sum, on the CPU: in replica order within a task and then in the order of tasks, or in the
+  // order of the group's tree.
   Tensor sum_over_replicas(at::ArrayRef<Tensor> local_values, std::string_view name = "sum") const;
   // Concatenated along `axis`, on the CPU.
   Tensor gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis,

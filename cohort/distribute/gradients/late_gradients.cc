@@ -1,10 +1,12 @@
 #include "cohort/distribute/gradients/late_gradients.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "cohort/core/profiler/phase.h"
@@ -34,6 +36,18 @@ int64_t ids_bytes(int64_t rows) { return rows * static_cast<int64_t>(sizeof(int6
 
 }  // namespace
 
+LateGradients::LateGradients(const std::vector<distribute::Variable>& all,
+                             const ReplicaGradients& gradients, collective::SyncGroup& group)
+    : all_(all),
+      gradients_(gradients),
+      group_(group),
+      division_(group.view()->division),
+      gathered_(group.buffers()) {
+  for (int task = 0; task < group.view()->num_tasks(); ++task) {
+    num_parts_.push_back(division_ ? division_->num_parts(task) : 1);
+  }
+}
+
 // A slower task may be reading what this one wrote in its last step.
 LateGradients::~LateGradients() {
   for (collective::BufferPool::Piece& piece : written_) {
@@ -47,7 +61,7 @@ void LateGradients::use(const std::vector<size_t>& variables, std::string signat
   for (const size_t variable : variables) {
     Sum& sum = sums_.emplace_back();
     sum.variable = variable;
-    sum.of_tasks.resize(static_cast<size_t>(group_.view()->num_tasks()));
+    sum.of_parts.resize(std::accumulate(num_parts_.begin(), num_parts_.end(), size_t{0}));
   }
 }
 
@@ -96,30 +110,43 @@ void LateGradients::agree(Contributions local) {
   }
 }
 
-void LateGradients::count(std::span<const Status> of_task) {
+void LateGradients::count(std::span<const Status> of_part) {
   for (size_t i = 0; i < sums_.size(); ++i) {
-    sums_[i].count.present += of_task[i].present;
-    sums_[i].count.sparse += of_task[i].sparse;
+    sums_[i].count.present += of_part[i].present;
+    sums_[i].count.sparse += of_part[i].sparse;
   }
 }
 
-void LateGradients::collect_rows(const Sum& sum, Contributions local) {
+Contributions LateGradients::of_own_part(Contributions local, size_t part) const {
+  if (division_ == nullptr) return local;
+  const collective::ReplicaRange range = division_->own_replicas(part);
+  return local.subspan(static_cast<size_t>(range.first), static_cast<size_t>(range.size()));
+}
+
+void LateGradients::collect_rows(const Sum& sum, Contributions local, size_t part) {
   row_sum_.clear();
   for (size_t r = 0; r < local.size(); ++r) {
+    static const SparseRows kNone;
     const Contribution& replica = of_replica(local, r);
-    if (replica.gradients[sum.variable].defined()) row_sum_.add(replica.sparse[sum.variable]);
+    const bool has_rows = replica.gradients[sum.variable].defined();
+    // In a tree every replica has its place.
+    if (has_rows || division_) row_sum_.add(has_rows ? replica.sparse[sum.variable] : kNone);
   }
+  if (division_) row_sum_.add_as(&division_->additions_within(part));
 }
 
 // Before rows of the same id are added up.
 int64_t LateGradients::most_bytes(Contributions local) {
   Places places;
-  places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
-  for (const Sum& sum : sums_) {
-    if (!status_of(sum, local).has_rows()) continue;
-    collect_rows(sum, local);
-    places.next(ids_bytes(row_sum_.num_rows()));
-    places.next(row_sum_.num_rows() * row_bytes(sum));
+  for (size_t part = 0; part < num_own_parts(); ++part) {
+    const Contributions replicas = of_own_part(local, part);
+    places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
+    for (const Sum& sum : sums_) {
+      if (!status_of(sum, replicas).has_rows()) continue;
+      collect_rows(sum, replicas, part);
+      places.next(ids_bytes(row_sum_.num_rows()));
+      places.next(row_sum_.num_rows() * row_bytes(sum));
+    }
   }
   return places.end();
 }
@@ -130,7 +157,14 @@ void LateGradients::write(Contributions local) {
   collective::BufferPool::Piece& piece = written_[turn_++ % 2];
   const int64_t most = most_bytes(local);
   if (piece.bytes() < most) piece = group_.buffers().take(most + most / 2);
-  char* const message = piece.data();
+  int64_t bytes = 0;
+  for (size_t part = 0; part < num_own_parts(); ++part) {
+    bytes += write_part(piece.data() + bytes, of_own_part(local, part), part);
+  }
+  message_ = {piece.data(), static_cast<size_t>(bytes)};
+}
+
+int64_t LateGradients::write_part(char* message, Contributions local, size_t part) {
   auto* const statuses = reinterpret_cast<Status*>(message);
   Places places;
   places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
@@ -138,7 +172,7 @@ void LateGradients::write(Contributions local) {
     const Sum& sum = sums_[i];
     statuses[i] = status_of(sum, local);
     if (!statuses[i].has_rows()) continue;
-    collect_rows(sum, local);
+    collect_rows(sum, local, part);
     auto* const ids = reinterpret_cast<int64_t*>(message + places.end());
     const int64_t rows = row_sum_.write_ids(ids);
     statuses[i].rows = rows;
@@ -147,7 +181,7 @@ void LateGradients::write(Contributions local) {
     char* const values = message + places.next(rows * row_bytes(sum));
     row_sum_.take_all(row_size(sum), variable_of(sum).dtype(), values, scratch_.data());
   }
-  message_ = {message, static_cast<size_t>(places.end())};
+  return places.end();
 }
 
 void LateGradients::exchange(const TaskBuckets& buckets) {
@@ -159,62 +193,66 @@ void LateGradients::exchange(const TaskBuckets& buckets) {
                                 {.name = "sparse gradients and those that are new",
                                  .signature = signature_,
                                  .timeout = group_.timeout()});
-  const int tasks = group_.view()->num_tasks();
   for (Sum& sum : sums_) sum.count = {};
-  for (int task = 0; task < tasks; ++task) count(statuses_of(task));
-  for (int task = 0; task < tasks; ++task) read_rows(task);
+  for (int task = 0; task < group_.view()->num_tasks(); ++task) read_message(task);
   for (Sum& sum : sums_) {
     const bool dense = sum.count.present > sum.count.sparse;
     if (dense && !buckets.contains(sum.variable)) exchange_dense(sum);
   }
 }
 
-std::span<const LateGradients::Status> LateGradients::statuses_of(int task) const {
+void LateGradients::read_message(int task) {
+  const auto parts = num_parts_.begin();
+  size_t part = std::accumulate(parts, parts + task, size_t{0});
   const std::span<const char> message = gathered_.of(task);
-  Places places;
-  places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
-  const bool has_statuses = static_cast<int64_t>(message.size()) >= places.end();
-  const std::span statuses(reinterpret_cast<const Status*>(message.data()),
-                           has_statuses ? sums_.size() : 0);
-  for (size_t i = 0; i < statuses.size(); ++i) {
-    if (!statuses[i].has_rows()) continue;
-    const int64_t rows = statuses[i].rows;
-    const bool has_rows = variable_of(sums_[i]).shape().size() > 1;
-    if (!has_rows || rows < 0 || rows > num_rows(sums_[i])) {
-      throw DataLossError(str("task ", task, " sent ", rows, " rows of '",
-                              variable_of(sums_[i]).name(), "', which has ", num_rows(sums_[i])));
-    }
-    places.next(ids_bytes(rows));
-    places.next(rows * row_bytes(sums_[i]));
+  size_t read = 0;
+  for (size_t i = 0; i < num_parts_[static_cast<size_t>(task)]; ++i, ++part) {
+    read += read_part(task, message.subspan(read), part);
   }
-  if (static_cast<int64_t>(message.size()) == places.end()) return statuses;
+  if (read == message.size()) return;
   throw DataLossError(str("task ", task, " sent ", message.size(),
-                          " bytes of sparse gradients, where its counts say ", places.end()));
+                          " bytes of sparse gradients, where its counts say ", read));
 }
 
-void LateGradients::read_rows(int task) {
-  const std::span<const Status> statuses = statuses_of(task);
-  const char* const message = gathered_.of(task).data();
+size_t LateGradients::read_part(int task, std::span<const char> message, size_t part) {
   Places places;
+  const auto check = [&] {
+    if (static_cast<int64_t>(message.size()) >= places.end()) return;
+    throw DataLossError(str("task ", task, " sent ", message.size(),
+                            " bytes of sparse gradients, where its counts say at least ",
+                            places.end()));
+  };
   places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
+  check();
+  const std::span statuses(reinterpret_cast<const Status*>(message.data()), sums_.size());
+  count(statuses);
   for (size_t i = 0; i < sums_.size(); ++i) {
-    SparseRows& rows = sums_[i].of_tasks[static_cast<size_t>(task)];
+    Sum& sum = sums_[i];
+    SparseRows& rows = sum.of_parts[part];
     if (!statuses[i].has_rows()) {
       rows.clear();
       continue;
     }
-    const int64_t count = statuses[i].rows, bytes = row_bytes(sums_[i]);
-    const auto* ids = reinterpret_cast<const int64_t*>(message + places.next(ids_bytes(count)));
-    const char* const values = message + places.next(count * bytes);
-    rows.assign(std::span(ids, static_cast<size_t>(count)), values, bytes);
-    check_rows(task, sums_[i]);
+    const int64_t count = statuses[i].rows;
+    if (variable_of(sum).shape().size() < 2 || count < 0 || count > num_rows(sum)) {
+      throw DataLossError(str("task ", task, " sent ", count, " rows of '", variable_of(sum).name(),
+                              "', which has ", num_rows(sum)));
+    }
+    const int64_t ids = places.next(ids_bytes(count));
+    const int64_t values = places.next(count * row_bytes(sum));
+    check();
+    rows.assign(std::span(reinterpret_cast<const int64_t*>(message.data() + ids),
+                          static_cast<size_t>(count)),
+                message.data() + values, row_bytes(sum));
+    check_rows(task, sum, part);
   }
+  return static_cast<size_t>(places.end());
 }
 
 // The sum and the rule write to the places that the ids name.
-void LateGradients::check_rows(int task, const Sum& sum) const {
+void LateGradients::check_rows(int task, const Sum& sum, size_t part) const {
   int64_t last = -1;
-  for (const SparseRows::Row& row : sum.of_tasks[static_cast<size_t>(task)].rows()) {
+  for (const SparseRows::Row& row : sum.of_parts[part].rows()) {
     if (row.id <= last || row.id >= num_rows(sum)) {
       throw DataLossError(str("task ", task, " sent row ", row.id, " of '", variable_of(sum).name(),
                               "', which has ", num_rows(sum), ", after row ", last));
@@ -226,7 +264,8 @@ void LateGradients::check_rows(int task, const Sum& sum) const {
 void LateGradients::merge(Sum& sum) {
   const ScopedPhase phase(profiler::Phase::kReduce);
   row_sum_.clear();
-  for (const SparseRows& rows : sum.of_tasks) row_sum_.add(rows);
+  for (const SparseRows& rows : sum.of_parts) row_sum_.add(rows);
+  if (division_) row_sum_.add_as(&division_->additions());
   sum.merged.take_all(row_sum_, row_size(sum), variable_of(sum).dtype());
   sum.in_order.assign(sum.merged.ids, sum.merged.values.data(), row_bytes(sum));
 }
@@ -237,11 +276,38 @@ void LateGradients::exchange_dense(Sum& sum) {
   const DType dtype = variable.dtype();
   const int64_t bytes = size * static_cast<int64_t>(c10::elementSize(dtype));
   if (sum.memory.bytes() < bytes) sum.memory = group_.buffers().take(bytes);
-  add_up_local(gradients_, sum.variable, sum.memory.data(), size, dtype);
-  collective::all_reduce(
-      group_.between(), {sum.memory.data(), size, dtype},
-      {.name = variable.name(), .signature = signature_, .timeout = group_.timeout()});
+  const collective::CallOptions options{
+      .name = variable.name(), .signature = signature_, .timeout = group_.timeout()};
+  if (division_) {
+    exchange_parts(sum, size, dtype, options);
+  } else {
+    const auto replicas = static_cast<int>(gradients_.num_replicas());
+    add_up_local(gradients_, {0, replicas}, nullptr, sum.variable, sum.memory.data(), size, dtype);
+    collective::all_reduce(group_.between(), {sum.memory.data(), size, dtype}, options);
+  }
   sum.dense = at::from_blob(sum.memory.data(), size, at::dtype(dtype));
+}
+
+// The rows that were gathered must stay, so this gathers in another way.
+void LateGradients::exchange_parts(Sum& sum, int64_t size, DType dtype,
+                                   const collective::CallOptions& options) {
+  const auto own = static_cast<size_t>(group_.view()->task);
+  const int64_t bytes = size * static_cast<int64_t>(c10::elementSize(dtype));
+  std::vector<int64_t> counts;
+  int64_t before = 0, total = 0;
+  for (size_t task = 0; task < num_parts_.size(); ++task) {
+    counts.push_back(static_cast<int64_t>(num_parts_[task]) * size);
+    if (task < own) before += static_cast<int64_t>(num_parts_[task]) * bytes;
+    total += counts.back();
+  }
+  const Tensor all = at::empty({total}, at::dtype(dtype));
+  char* place = static_cast<char*>(all.data_ptr()) + before;
+  for (size_t part = 0; part < num_own_parts(); ++part, place += bytes) {
+    add_up_local(gradients_, division_->own_replicas(part), &division_->additions_within(part),
+                 sum.variable, place, size, dtype);
+  }
+  collective::all_gather(group_.between(), {all.data_ptr(), total, dtype}, counts, options);
+  division_->add_up_gathered(all.data_ptr(), sum.memory.data(), size, dtype);
 }
 
 }  // namespace cohort::internal

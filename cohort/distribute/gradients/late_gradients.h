@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cohort/collective/gathered_bytes.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/gradients/gradient_contribution.h"
 #include "cohort/distribute/gradients/replica_gradients.h"
@@ -21,13 +23,14 @@ namespace cohort::internal {
 // Called by one thread per task, while the task's replicas wait.
 class LateGradients {
  public:
-  // The sum of one variable's gradients.
+  // The sum of one variable's gradients. A part is the replicas of a task, or those of one of its
+  // nodes (SumDivision): their rows are added up where they are.
   struct Sum {
     size_t variable = 0;
     GradientCount count;                   // over all replicas
     Tensor dense;                          // flat; undefined if the sum is of rows
-    std::vector<SparseRows> of_tasks;      // the sum of each task's rows
-    MergedRows merged;                     // of all tasks, once merge() was called
+    std::vector<SparseRows> of_parts;      // the sum of each part's rows
+    MergedRows merged;                     // of all parts, once merge() was called
     SparseRows in_order;                   // of `merged`
     collective::BufferPool::Piece memory;  // of `dense`
 
@@ -35,8 +38,7 @@ class LateGradients {
   };
 
   LateGradients(const std::vector<distribute::Variable>& all, const ReplicaGradients& gradients,
-                collective::SyncGroup& group)
-      : all_(all), gradients_(gradients), group_(group), gathered_(group.buffers()) {}
+                collective::SyncGroup& group);
   ~LateGradients();
 
   // Sets the variables, which are the same on every task. `signature` stands for their list.
@@ -55,7 +57,7 @@ class LateGradients {
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls; DataLoss (what a task has
   // sent is not as long as it says, or has rows that the variable has not).
   void exchange(const TaskBuckets& buckets);
-  // Adds up the rows of all tasks, for callers that change the sum.
+  // Adds up the rows of all parts, for callers that change the sum.
   void merge(Sum& sum);
 
  private:
@@ -73,18 +75,25 @@ class LateGradients {
   int64_t row_size(const Sum& sum) const;
   int64_t row_bytes(const Sum& sum) const;
   Status status_of(const Sum& sum, Contributions local) const;
-  void collect_rows(const Sum& sum, Contributions local);
+  size_t num_own_parts() const { return num_parts_[static_cast<size_t>(group_.view()->task)]; }
+  Contributions of_own_part(Contributions local, size_t part) const;
+  void collect_rows(const Sum& sum, Contributions local, size_t part);
   int64_t most_bytes(Contributions local);
-  void count(std::span<const Status> of_task);
-  // The statuses in the message of `task`, whose length they fit.
-  std::span<const Status> statuses_of(int task) const;
-  void read_rows(int task);
-  void check_rows(int task, const Sum& sum) const;
+  // Writes what a part brings and returns how many bytes that is.
+  int64_t write_part(char* message, Contributions local, size_t part);
+  void count(std::span<const Status> of_part);
+  void read_message(int task);
+  // Reads one part of a message, which may be followed by others, and returns its length.
+  size_t read_part(int task, std::span<const char> message, size_t part);
+  void check_rows(int task, const Sum& sum, size_t part) const;
   void exchange_dense(Sum& sum);
+  void exchange_parts(Sum& sum, int64_t size, DType dtype, const collective::CallOptions& options);
 
   const std::vector<distribute::Variable>& all_;
   const ReplicaGradients& gradients_;
   collective::SyncGroup& group_;
+  const std::shared_ptr<const collective::SumDivision> division_;  // null: a part is a task
+  std::vector<size_t> num_parts_;                                  // of each task
   std::string signature_;
   std::vector<Sum> sums_;
 

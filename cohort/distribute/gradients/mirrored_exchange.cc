@@ -120,7 +120,8 @@ MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective
       local_replicas_(static_cast<size_t>(group.view()->num_local_replicas())),
       gradients_(this->targets().size(), local_replicas_),
       arrival_(local_replicas_, Arrival::kAtOnce),
-      rows_(local_replicas_, std::vector<SparseRows>(this->targets().size())) {
+      rows_(local_replicas_, std::vector<SparseRows>(this->targets().size())),
+      division_(group.view()->division) {
   for (const UpdateTarget& target : this->targets()) {
     target.variable.impl().local().check_task();
     (on_host(target.variable.impl().local()) ? any_on_host_ : any_on_device_) = true;
@@ -198,6 +199,12 @@ UpdateResult MirroredExchange::finish(Replica& replica, const UpdateStep& step) 
   return result;
 }
 
+// What a pass adds up where all replicas whose gradients are used are in this task.
+GradientSources MirroredExchange::sources_of(Contributions replicas) const {
+  const bool in_tree = division_ != nullptr && replicas.size() > 1;
+  return {.replicas = replicas, .additions = in_tree ? &division_->additions_within(0) : nullptr};
+}
+
 void MirroredExchange::update_in_one_pass(Replica& replica, Contribution& mine,
                                           const UpdateStep& step,
                                           const optim::StepScalars& scalars) {
@@ -208,7 +215,7 @@ void MirroredExchange::update_in_one_pass(Replica& replica, Contribution& mine,
         densify(all, /*always=*/false);
       },
       [&](Contributions all) {
-        update_slices(replica, {.replicas = used(all, step)}, step, scalars,
+        update_slices(replica, sources_of(used(all, step)), step, scalars,
                       elements_of(mine, step.rule));
       });
 }
@@ -253,7 +260,8 @@ UpdateResult MirroredExchange::update_from_sums(Replica& replica, Contribution& 
                        .sums = sums_.dense,
                        .scale = sums_.scale,
                        .scale_on_device = sums_.scale_on_device,
-                       .rows = sums_.rows},
+                       .rows = sums_.rows,
+                       .row_additions = division_ ? &division_->additions() : nullptr},
                       step, scalars, elements_of(mine, step.rule));
       });
   return result;
@@ -295,7 +303,7 @@ void MirroredExchange::sum_within_task(Replica& replica, Contribution& mine,
       },
       [&](Contributions all) {
         const ScopedPhase phase(profiler::Phase::kReduce);
-        SlicePass pass(targets(), {.replicas = used(all, step)});
+        SlicePass pass(targets(), sources_of(used(all, step)));
         const Walker walker{own, static_cast<int>(local_replicas_), 0, 1};
         walk(targets(), walker, [&](size_t i, SliceRange range) {
           if (range.begin < range.end && is_on_host(i)) pass.add_up(i, range, sums_.memory[i]);

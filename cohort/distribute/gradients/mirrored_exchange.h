@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/collective/group_view.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/distribute/gradients/gradient_contribution.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/distribute/gradients/replica_gradients.h"
@@ -70,6 +71,7 @@ class MirroredExchange final : public GradientExchange {
   void visit_sum(size_t i, const Visit& visit);
   void scale_sum(size_t i, double factor);
   void square_sums();
+  GradientSources sources_of(Contributions replicas) const;
   void update_slices(const Replica& replica, const GradientSources& sources, const UpdateStep& step,
                      const optim::StepScalars& scalars, int64_t elements);
 
@@ -83,6 +85,8 @@ class MirroredExchange final : public GradientExchange {
   std::vector<Arrival> arrival_;  // of each local replica's current step
   // The rows of each local replica's sparse gradients, one a target.
   std::vector<std::vector<SparseRows>> rows_;
+  // Null: sums are in the order of replicas.
+  const std::shared_ptr<const collective::SumDivision> division_;
   Sums sums_;
   std::unique_ptr<TaskSums> between_;  // nullptr: all replicas are in this task
 };

@@ -78,6 +78,7 @@ bool SlicePass::collect_sources(size_t i) {
   if (!from_.sums.empty()) {
     if (!from_.rows.empty() && !from_.rows[i].empty()) {
       for (const SparseRows& part : from_.rows[i]) sparse_rows_.add(part);
+      if (from_.rows[i].size() > 1) sparse_rows_.add_as(from_.row_additions);
       dtype_ = targets_[i].variable.dtype();
       item_size_ = static_cast<int64_t>(c10::elementSize(dtype_));
       return true;
@@ -85,18 +86,29 @@ bool SlicePass::collect_sources(size_t i) {
     if (from_.sums[i].defined()) use_sum(from_.sums[i]);
     return !sources_.empty();
   }
+  const bool in_tree = from_.additions != nullptr && from_.replicas.size() > 1;
+  bool any = false, any_rows = false;
   for (size_t r = 0; r < from_.replicas.size(); ++r) {
     const Tensor& gradient = of_replica(from_.replicas, r).gradients[i];
     if (!gradient.defined()) continue;
-    if (gradient.layout() == at::kStrided) {
-      sources_.push_back(static_cast<const char*>(gradient.data_ptr()));
-    } else {
-      sparse_rows_.add(of_replica(from_.replicas, r).sparse[i]);
-    }
+    any = true;
+    any_rows = any_rows || gradient.layout() != at::kStrided;
     dtype_ = gradient.scalar_type();
     item_size_ = static_cast<int64_t>(gradient.element_size());
   }
-  return !sources_.empty() || !sparse_rows_.empty();
+  for (size_t r = 0; any && r < from_.replicas.size(); ++r) {
+    const Tensor& gradient = of_replica(from_.replicas, r).gradients[i];
+    if (!gradient.defined() && !in_tree) continue;  // in a tree every replica has its place
+    if (any_rows) {
+      static const SparseRows kNone;
+      sparse_rows_.add(gradient.defined() ? of_replica(from_.replicas, r).sparse[i] : kNone);
+    } else {
+      sources_.push_back(gradient.defined() ? static_cast<const char*>(gradient.data_ptr())
+                                            : nullptr);
+    }
+  }
+  if (in_tree && any_rows) sparse_rows_.add_as(from_.additions);
+  return any;
 }
 
 // Updates the rows that begin in elements [range).
@@ -164,9 +176,16 @@ void SlicePass::update_rows(int64_t begin, int64_t end, int64_t row_size,
 const void* SlicePass::summed_gradient(int64_t begin, int64_t count) {
   if (sources_.size() == 1) return sources_[0] + begin * item_size_;
   c10::SmallVector<const void*, 8> parts;
-  for (const char* source : sources_) parts.push_back(source + begin * item_size_);
+  for (const char* source : sources_) {
+    parts.push_back(source == nullptr ? nullptr : source + begin * item_size_);
+  }
   const ScopedPhase phase(profiler::Phase::kReduce);
-  collective::add_slices(sum_, parts, count, dtype_);
+  if (from_.additions != nullptr) {
+    void* const target = sum_;
+    collective::add_in_tree({&target, 1}, parts, *from_.additions, count, dtype_);
+  } else {
+    collective::add_slices(sum_, parts, count, dtype_);
+  }
   return sum_;
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "cohort/collective/slices.h"
+#include "cohort/collective/sum_tree.h"
 #include "cohort/distribute/gradients/gradient_contribution.h"
 #include "cohort/distribute/gradients/sparse_rows.h"
 
@@ -11,17 +12,21 @@ namespace cohort::internal {
 
 // The gradients of a target, as a pass reads them.
 struct GradientSources {
-  // The gradients of this task's replicas; the pass adds them, in replica order.
+  // The gradients of this task's replicas; the pass adds them, in replica order or, where
+  // `additions` says so, in that of a tree.
   Contributions replicas;
+  const collective::Additions* additions = nullptr;
   // If not empty, used instead: the sums over all replicas, undefined where no replica has
   // a gradient, and the factor by which they are multiplied.
   std::span<const Tensor> sums = {};
   double scale = 1;
   // If defined, used in the place of `scale`, which is then unknown to the host: float64 [].
   Tensor scale_on_device = {};
-  // If not empty: the sums that consist of rows, in parts that are added up in their order. They
-  // are not multiplied. Other sums have an empty list. Only for targets on the host.
+  // If not empty: the sums that consist of rows, in parts that are added up in their order, or as
+  // `row_additions` says. They are not multiplied. Other sums have an empty list. Only for targets
+  // on the host.
   std::span<const std::span<const SparseRows>> rows = {};
+  const collective::Additions* row_additions = nullptr;
 };
 
 // Thread safety: one thread. Several threads may each pass over their own slices at the same time.

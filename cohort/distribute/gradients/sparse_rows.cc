@@ -114,6 +114,7 @@ int64_t SparseRowSum::next_id(int64_t end) const {
 
 const char* SparseRowSum::take(int64_t id, int64_t row_size, DType dtype, char* sum,
                                char* scratch) {
+  if (additions_ != nullptr) return take_in_tree(id, row_size, dtype, sum);
   const char* total = nullptr;
   for (Source& source : sources_) {
     parts_.clear();
@@ -135,6 +136,43 @@ const char* SparseRowSum::take(int64_t id, int64_t row_size, DType dtype, char* 
     total = part;
   }
   return total;
+}
+
+const char* SparseRowSum::take_in_tree(int64_t id, int64_t row_size, DType dtype, char* sum) {
+  const size_t row_bytes = static_cast<size_t>(row_size) * c10::elementSize(dtype);
+  own_sums_.resize(sources_.size() * row_bytes);
+  of_sources_.clear();
+  const void* only = nullptr;
+  size_t present = 0;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    Source& source = sources_[i];
+    parts_.clear();
+    for (; source.next != source.end && source.next->id == id; ++source.next) {
+      parts_.push_back(source.next->values);
+    }
+    const void* own = parts_.empty() ? nullptr : parts_[0];
+    if (parts_.size() > 1) {
+      char* const target = own_sums_.data() + i * row_bytes;
+      collective::add_slices(target, parts_, row_size, dtype);
+      own = target;
+    }
+    if (own != nullptr) {
+      only = own;
+      ++present;
+    }
+    of_sources_.push_back(own);
+  }
+  if (present == 1) {
+    if (only >= own_sums_.data() && only < own_sums_.data() + own_sums_.size()) {
+      std::memcpy(sum, only, row_bytes);  // the next call writes there
+      return sum;
+    }
+    return static_cast<const char*>(only);
+  }
+  void* const target = sum;
+  collective::add_in_tree({&target, 1}, {of_sources_.data(), of_sources_.size()}, *additions_,
+                          row_size, dtype);
+  return sum;
 }
 
 void SparseRowSum::prefetch(std::span<char* const> tables, int64_t row_bytes) const {

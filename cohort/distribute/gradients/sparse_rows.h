@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "cohort/collective/sum_tree.h"
 #include "cohort/core/structure/tensor.h"
 
 namespace cohort::internal {
@@ -49,17 +50,24 @@ class SparseRows {
 // Iterates over the rows of several gradients at once.
 class SparseRowSum {
  public:
-  void clear() { sources_.clear(); }
+  void clear() {
+    sources_.clear();
+    additions_ = nullptr;
+  }
   bool empty() const { return sources_.empty(); }
   void add(const SparseRows& rows) { sources_.push_back({rows.rows().begin(), rows.rows().end()}); }
+
+  // Adds the gradients up in this order, which has an entry for each; null: one after another. It
+  // must outlive the passes.
+  void add_as(const collective::Additions* additions) { additions_ = additions; }
 
   // Passes over the rows before `id`.
   void skip_to(int64_t id);
   // The next id before `end` that any gradient has; `end` where none is left.
   int64_t next_id(int64_t end) const;
   // The sum of all rows of `id`, which must be the next one; then moves past them. The rows of each
-  // gradient are added first, then the gradients in their order, as if each were dense. The result
-  // is in `sum`, or is the row itself if there is only one. `scratch`: as long as `sum`.
+  // gradient are added first, then the gradients in their order (add_as), as if each were dense.
+  // The result is in `sum`, or is the row itself if there is only one. `scratch`: as long as `sum`.
   const char* take(int64_t id, int64_t row_size, DType dtype, char* sum, char* scratch);
   // How many rows are left, those of the same id counted each.
   int64_t num_rows() const;
@@ -79,8 +87,14 @@ class SparseRowSum {
     Iterator end;
   };
 
+  const char* take_in_tree(int64_t id, int64_t row_size, DType dtype, char* sum);
+
   c10::SmallVector<Source, 4> sources_;
+  const collective::Additions* additions_ = nullptr;
   c10::SmallVector<const void*, 8> parts_;
+  // These two serve take_in_tree: what each gradient has, and memory for sums of rows of one id.
+  c10::SmallVector<const void*, 8> of_sources_;
+  std::vector<char> own_sums_;
 };
 
 // Rows of which no two have the same id, in the order of ids.

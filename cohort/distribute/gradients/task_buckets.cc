@@ -42,14 +42,18 @@ int64_t number_at(const void* place, DType dtype) {
 
 }  // namespace
 
-GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, void* out,
+GradientCount add_up_local(const ReplicaGradients& gradients, collective::ReplicaRange replicas,
+                           const collective::Additions* additions, size_t variable, void* out,
                            int64_t size, DType dtype) {
   GradientCount count;
   c10::SmallVector<const void*, 8> sources;
   c10::SmallVector<Tensor, 2> made_dense;  // on the host
-  for (size_t r = 0; r < gradients.num_replicas(); ++r) {
-    const Tensor& one = gradients.gradient(r, variable);
-    if (!one.defined()) continue;
+  for (int r = replicas.first; r < replicas.last; ++r) {
+    const Tensor& one = gradients.gradient(static_cast<size_t>(r), variable);
+    if (!one.defined()) {
+      if (additions != nullptr) sources.push_back(nullptr);
+      continue;
+    }
     ++count.present;
     if (one.layout() != at::kStrided || !one.is_cpu()) {
       if (one.layout() != at::kStrided) ++count.sparse;
@@ -59,8 +63,10 @@ GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, v
       sources.push_back(one.data_ptr());
     }
   }
-  if (sources.empty()) {
+  if (count.present == 0) {
     fill(out, size, dtype, -0.0);
+  } else if (additions != nullptr) {
+    collective::add_in_tree({&out, 1}, {sources.data(), sources.size()}, *additions, size, dtype);
   } else if (sources.size() == 1) {
     std::memcpy(out, sources[0], static_cast<size_t>(size * item_size(dtype)));
   } else {
@@ -82,7 +88,10 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
     const collective::CallOptions options{
         .name = name, .signature = signature, .timeout = owner.timeout_, .plan = owner.plan_.get()};
     try {
-      if (device.is_cpu()) {
+      if (owner.division_ != nullptr) {
+        owner.division_->add_up_tasks(communicator, parts[owner.turn_ % 2].data(), memory.data(),
+                                      elements, dtype, owner.gathered_, options);
+      } else if (device.is_cpu()) {
         collective::all_reduce(communicator, {memory.data(), elements, dtype}, options);
       } else {  // what reads the sums comes after them in the stream
         const collective::Buffer mine{on_device.data_ptr(), gradients, dtype, stream};
@@ -93,6 +102,7 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
     }
   }
 
+  int64_t bytes() const { return elements * item_size(dtype); }
   char* at(int64_t element) const { return memory.data() + element * item_size(dtype); }
   // The numbers of the variable at this position.
   char* counts(size_t position) const { return at(gradients + 2 * static_cast<int64_t>(position)); }
@@ -101,10 +111,11 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
   const DType dtype;
   const c10::Device device;
   std::vector<size_t> variables;
-  int64_t gradients = 0;                                             // elements of all gradients
-  int64_t elements = 0;                                              // of the whole
-  collective::BufferPool::Piece memory;                              // on the host
-  Tensor on_device;                                                  // in its place
+  int64_t gradients = 0;                   // elements of all gradients
+  int64_t elements = 0;                    // of the whole
+  collective::BufferPool::Piece memory;    // on the host
+  collective::BufferPool::Piece parts[2];  // of a division: what this task brings, in turn
+  Tensor on_device;                        // in its place
   c10::Stream stream{c10::Stream::DEFAULT, c10::Device(c10::kCPU)};  // that wrote it
   std::string name;
   std::string signature;
@@ -117,7 +128,12 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
 TaskBuckets::TaskBuckets(const std::vector<Variable>& all, const std::vector<size_t>& variables,
                          const ReplicaGradients& gradients, collective::SyncGroup& group,
                          const TaskBucketsOptions& options)
-    : gradients_(gradients), group_(group), place_of_(all.size()), signature_(options.signature) {
+    : gradients_(gradients),
+      group_(group),
+      division_(group.view()->division),
+      gathered_(group.buffers()),
+      place_of_(all.size()),
+      signature_(options.signature) {
   int64_t bytes = 0;
   for (auto it = variables.rbegin(); it != variables.rend(); ++it) {
     const DType dtype = all[*it].dtype();
@@ -148,7 +164,11 @@ void TaskBuckets::take_memory(const std::vector<Variable>& all, const TaskBucket
     Bucket& bucket = *buckets_[p];
     bucket.elements = bucket.gradients + 2 * static_cast<int64_t>(bucket.variables.size());
     if (bucket.device.is_cpu()) {
-      bucket.memory = group_.buffers().take(bucket.elements * item_size(bucket.dtype));
+      bucket.memory = group_.buffers().take(bucket.bytes());
+      if (division_ != nullptr) {
+        const auto parts = static_cast<int64_t>(division_->own_parts().size());
+        for (auto& piece : bucket.parts) piece = group_.buffers().take(parts * bucket.bytes());
+      }
     } else {
       bucket.on_device =
           at::empty({bucket.gradients}, at::dtype(bucket.dtype).device(bucket.device));
@@ -166,12 +186,18 @@ void TaskBuckets::take_memory(const std::vector<Variable>& all, const TaskBucket
   }
 }
 
-TaskBuckets::~TaskBuckets() { group_.drain(); }
+TaskBuckets::~TaskBuckets() {
+  group_.drain();
+  for (const auto& bucket : buckets_) {  // a slower task may still be reading
+    for (auto& piece : bucket->parts) group_.buffers().set_aside(std::move(piece));
+  }
+}
 
 void TaskBuckets::begin() {
   group_.drain();
   timeout_ = group_.timeout();
   std::lock_guard lock(mutex_);
+  ++turn_;
   next_to_post_ = 0;
   for (const auto& bucket : buckets_) {
     bucket->missing = bucket->variables.size() * gradients_.num_replicas();
@@ -204,13 +230,27 @@ void TaskBuckets::add_up(Bucket& bucket) {
 }
 
 void TaskBuckets::add_up_on_host(Bucket& bucket) {
+  if (division_ == nullptr) {
+    const auto replicas = static_cast<int>(gradients_.num_replicas());
+    return add_up_part(bucket, {0, replicas}, nullptr, bucket.memory.data());
+  }
+  for (size_t part = 0; part < division_->own_parts().size(); ++part) {
+    add_up_part(bucket, division_->own_replicas(part), &division_->additions_within(part),
+                bucket.parts[turn_ % 2].data() + static_cast<int64_t>(part) * bucket.bytes());
+  }
+}
+
+void TaskBuckets::add_up_part(Bucket& bucket, collective::ReplicaRange replicas,
+                              const collective::Additions* additions, char* memory) {
+  const int64_t item = item_size(bucket.dtype);
   for (size_t i = 0; i < bucket.variables.size(); ++i) {
     const Place& place = place_of_[bucket.variables[i]];
-    const GradientCount count = add_up_local(
-        gradients_, bucket.variables[i], bucket.at(place.offset), place.sum.numel(), bucket.dtype);
-    fill(bucket.counts(i), 1, bucket.dtype, static_cast<double>(count.present));
-    fill(bucket.counts(i) + item_size(bucket.dtype), 1, bucket.dtype,
-         static_cast<double>(count.sparse));
+    const GradientCount count =
+        add_up_local(gradients_, replicas, additions, bucket.variables[i],
+                     memory + place.offset * item, place.sum.numel(), bucket.dtype);
+    char* const counts = memory + (bucket.gradients + 2 * static_cast<int64_t>(i)) * item;
+    fill(counts, 1, bucket.dtype, static_cast<double>(count.present));
+    fill(counts + item, 1, bucket.dtype, static_cast<double>(count.sparse));
   }
 }
 

@@ -8,6 +8,9 @@
 // gradients a bucket holds two numbers for each variable: how many replicas have a gradient, and
 // how many of those are sparse.
 //
+// Where sums follow a tree over the replicas (SumDivision), a bucket has such a piece for each of
+// the task's parts, twice in turn: other tasks read them where they lie. The sum goes elsewhere.
+//
 // Where the communicator works on devices, gradients of variables there are added up in buckets
 // that are memory of the variable's first device. They travel in the order of its stream, so that
 // the host waits for none; the two numbers, which the host must know, travel by a call of its own.
@@ -23,6 +26,8 @@
 #include <vector>
 
 #include "cohort/collective/call_plan.h"
+#include "cohort/collective/gathered_bytes.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/gradients/replica_gradients.h"
 
@@ -34,9 +39,11 @@ struct GradientCount {
   int64_t sparse = 0;
 };
 
-// Writes the sum of the local replicas' gradients of a variable, dense or sparse, to `out`, in
-// replica order; where there is none, negative zeros, which change nothing that is added to them.
-GradientCount add_up_local(const ReplicaGradients& gradients, size_t variable, void* out,
+// Writes the sum of the gradients of a variable that these local replicas have, dense or sparse, to
+// `out`: in replica order, or by `additions`, which has an entry for each of them. Where there is
+// none, negative zeros, which change nothing that is added to them.
+GradientCount add_up_local(const ReplicaGradients& gradients, collective::ReplicaRange replicas,
+                           const collective::Additions* additions, size_t variable, void* out,
                            int64_t size, DType dtype);
 
 // Whether gradients of a variable are added up between tasks where it is, on a device.
@@ -94,6 +101,8 @@ class TaskBuckets {
   void take_memory(const std::vector<distribute::Variable>& all, const TaskBucketsOptions& options);
   void add_up(Bucket& bucket);
   void add_up_on_host(Bucket& bucket);
+  void add_up_part(Bucket& bucket, collective::ReplicaRange replicas,
+                   const collective::Additions* additions, char* memory);
   void add_up_on_device(Bucket& bucket);
   void post_in_order(Bucket& bucket);
   void fail(std::exception_ptr error);
@@ -101,6 +110,9 @@ class TaskBuckets {
 
   const ReplicaGradients& gradients_;
   collective::SyncGroup& group_;
+  const std::shared_ptr<const collective::SumDivision> division_;  // null: in replica order
+  collective::GatheredBytes gathered_;  // of the bucket that is exchanged
+  size_t turn_ = 0;                     // of the step
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Place> place_of_;  // by variable
   std::shared_ptr<collective::CallPlan> plan_;

@@ -130,7 +130,7 @@ void TaskSums::finish(Contributions local, const UpdateStep& step) {
   for (LateGradients::Sum& sum : late_.sums()) {
     if (buckets_->contains(sum.variable) || sum.count.present == 0) continue;
     if (sum.is_rows()) {
-      rows_[sum.variable] = sum.of_tasks;
+      rows_[sum.variable] = sum.of_parts;
     } else {
       dense_[sum.variable] = sum.dense;
       keep_packed(sum.variable, true);

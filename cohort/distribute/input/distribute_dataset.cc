@@ -129,27 +129,70 @@ void read_ahead(Source& source, int64_t buffered) {
   }
 }
 
+// Whether each replica has its own number of an input pipeline, whichever task it is on.
+bool replicas_are_apart(const StrategyCore& core) {
+  return core.group().view()->division != nullptr;
+}
+
 std::shared_ptr<Source> make_source(const InputWorkers& workers,
                                     const std::shared_ptr<StrategyCore>& owner,
                                     const InputOptions& options) {
   check_options(options);
   StrategyCore& core = *owner;
   const auto numbering = core.input_pipelines(workers.num_workers());
-  check_workers(workers, core, numbering.total);
+  if (!replicas_are_apart(core)) check_workers(workers, core, numbering.total);
   auto source = std::shared_ptr<Source>(new Source{.core = owner, .workers = workers});
   source->numbering = numbering;
   source->copies = copies_to_devices(core, workers, options);
   if (numbering.total == 1) source->order = ElementOrder::kOneWorker;
-  source->workers_end_alone = numbering.total > 1 && options.experimental_replication_mode ==
-                                                         InputReplicationMode::PER_WORKER;
+  source->workers_end_alone = numbering.total > 1 && (options.experimental_replication_mode ==
+                                                          InputReplicationMode::PER_WORKER ||
+                                                      replicas_are_apart(core));
   return source;
+}
+
+// The reader of a task whose replicas are a range of all: every task reads all batches in one
+// order, as if it were alone, and gives its replicas their pieces.
+void add_reader_of_pieces(Source& source, const Dataset& batches, int64_t buffered) {
+  StrategyCore& core = *source.core;
+  source.whole =
+      Dataset(make_split(batches.node(), core.num_replicas_in_sync()), batches.options());
+  source.numbering.total = 1;
+  source.numbering.first = 0;
+  source.numbering.each.assign(source.numbering.each.size(), 1);
+  source.order = ElementOrder::kOneWorker;
+  source.workers_end_alone = false;
+  source.division = "pieces by the numbers of replicas";
+  DataNodePtr node = batches.node();
+  // What is read ahead are batches, so that its state does not depend on who reads.
+  if (buffered > 0) node = make_read_ahead(node, 1 + buffered);
+  source.pipelines.emplace_back(make_split(node, core.num_replicas_in_sync(),
+                                           {core.replica_id(0), core.num_local_replicas()}),
+                                batches.options());
+}
+
+// Errors: Unimplemented (a policy by which an element's replica depends on who reads).
+void check_policy_of_pieces(const Dataset& dataset, bool split_batches) {
+  if (!split_batches) {
+    throw UnimplementedError(
+        "batches that are not split cannot be read under elastic replicas; use a dataset function, "
+        "which makes a pipeline for each replica");
+  }
+  const AutoShardPolicy policy = dataset.options().auto_shard_policy();
+  if (policy == AutoShardPolicy::AUTO || policy == AutoShardPolicy::DATA) return;
+  throw UnimplementedError(
+      str("AutoShardPolicy::", policy,
+          " under elastic replicas: who reads which elements would depend on the workers; use "
+          "AutoShardPolicy::DATA, or a dataset function, which makes a pipeline for each replica"));
 }
 
 // Makes sure that all tasks read elements in one order, if elements are divided: it decides who
 // gets which. COLLECTIVE over the tasks.
 void agree_on_order(const Source& source, const Dataset& whole) {
   collective::SyncGroup& group = source.core->group();
-  if (!group.spans_tasks() || source.order != ElementOrder::kInterleaved) return;
+  const bool divides_elements =
+      source.order == ElementOrder::kInterleaved || replicas_are_apart(*source.core);
+  if (!group.spans_tasks() || !divides_elements) return;
   std::string shuffles;
   for_each_node(whole.node(), [&](const DataNodePtr& node) {
     if (node->sharding_role() != ShardingRole::kShuffle) return;
@@ -235,19 +278,22 @@ DistributedDataset distribute_to_workers(const std::shared_ptr<StrategyCore>& co
         "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function");
   }
   const std::shared_ptr<Source> source = make_source(workers, core, options.input);
-  check_shares_of_tasks(*source);
+  const bool in_pieces = replicas_are_apart(*core);
+  if (!replicas_are_apart(*core)) check_shares_of_tasks(*source);
   const int replicas = source->core->num_replicas_in_sync();
   const bool split = options.split_batches && replicas > 1;
+  const int64_t buffered = options.input.experimental_per_replica_buffer_size;
   agree_on_dataset(source->core->group(), dataset, "experimental_distribute_dataset");
   const Dataset whole = in_agreed_order(source->core->group(), dataset);
   in_all_tasks_or_none(source->core->group(), "experimental_distribute_dataset", [&] {
-    if (!split) return add_shards(*source, whole);
+    if (in_pieces) check_policy_of_pieces(whole, options.split_batches);
+    if (!split && !in_pieces) return add_shards(*source, whole);
     check_elements(whole);
+    if (in_pieces) return add_reader_of_pieces(*source, whole, buffered);
     add_shards(*source, Dataset(make_split(whole.node(), replicas), whole.options()));
   });
   agree_on_order(*source, whole);
-  const int64_t buffered = options.input.experimental_per_replica_buffer_size;
-  if (buffered > 0 && !source->core->is_default()) read_ahead(*source, buffered);
+  if (buffered > 0 && !in_pieces && !source->core->is_default()) read_ahead(*source, buffered);
   agree_on_cardinality(*source);
   return DistributedDataset(source);
 }
@@ -273,7 +319,11 @@ DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& c
 }
 
 DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& core,
-                                          const DatasetFunction& fn, const InputOptions& options) {
+                                          const DatasetFunction& fn, const InputOptions& asked) {
+  InputOptions options = asked;
+  if (replicas_are_apart(*core)) {
+    options.experimental_replication_mode = InputReplicationMode::PER_REPLICA;
+  }
   const InputWorkers workers = core->input_workers(options);
   const StrategyCore::InputPipelines pipelines = core->input_pipelines(workers.num_workers());
   std::vector<InputContext> contexts;

@@ -70,6 +70,12 @@ std::vector<int64_t> DistributedIterator::positions() const {
     throw FailedPreconditionError("DistributedIterator::positions: there was no batch yet");
   }
   std::vector<int64_t> positions;
+  if (const auto view = source.core->group().view(); view->division != nullptr) {
+    for (int i = 0; i < view->num_local_replicas(); ++i) {
+      positions.push_back((steps - 1) * view->num_replicas() + view->first_replica() + i);
+    }
+    return positions;
+  }
   for (size_t worker = 0; worker < workers; ++worker) {
     const auto replicas = static_cast<int64_t>(source.num_replicas(worker));
     const int64_t pipeline = source.numbering.first + static_cast<int64_t>(worker);

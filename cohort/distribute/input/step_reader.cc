@@ -1,6 +1,7 @@
 #include "cohort/distribute/input/step_reader.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/input_deadline.h"
@@ -200,7 +201,15 @@ int StepReader::pipeline_of(size_t replica) const {
   return source_->numbering.first + static_cast<int>(worker);
 }
 
+bool StepReader::is_in_pieces() const { return source_->core->group().view()->division != nullptr; }
+
 void StepReader::read_rest() {
+  if (is_in_pieces() && begun_.elements.empty()) {
+    before_begun_.clear();
+    for (const data::DatasetIterator& iterator : iterators_) {
+      before_begun_.push_back(iterator.state());
+    }
+  }
   size_t place = 0;
   for (size_t worker = 0; worker < iterators_.size(); ++worker) {
     for (size_t replica = 0; replica < source_->num_replicas(worker); ++replica) {
@@ -276,14 +285,20 @@ StepReader::Begun StepReader::read_begun(const IteratorState& state) const {
 IteratorState StepReader::state() const {
   home_.check(kWhat);
   const internal::ExclusiveUse::Hold hold(use_, kWhat);
-  if (iterators_.size() == 1 && begun_.elements.empty()) return iterators_.front().state();
+  const bool nothing_begun = begun_.elements.empty() || is_in_pieces();
+  if (iterators_.size() == 1 && nothing_begun) return state_of(0);
   IteratorState state;
   state.set_int("workers", static_cast<int64_t>(iterators_.size()));
   for (size_t i = 0; i < iterators_.size(); ++i) {
-    state.set_child(child_name(i), iterators_[i].state());
+    state.set_child(child_name(i), state_of(i));
   }
-  if (!begun_.elements.empty()) state.set_child(kBegun, save_begun());
+  if (!nothing_begun) state.set_child(kBegun, save_begun());
   return state;
+}
+
+IteratorState StepReader::state_of(size_t pipeline) const {
+  const bool is_before = is_in_pieces() && !begun_.elements.empty();
+  return is_before ? before_begun_[pipeline] : iterators_[pipeline].state();
 }
 
 StepReader::Place StepReader::place_at(const IteratorState& state) const {
@@ -308,7 +323,11 @@ void StepReader::go_to(Place place) {
   for (size_t i = 0; i < place.iterators.size(); ++i) {
     iterators_[i].reader()->go_to(std::move(place.iterators[i]));
   }
-  begun_ = std::move(place.begun);
+  begin_at(std::move(place.begun));
+}
+
+void StepReader::begin_at(Begun begun) {
+  begun_ = std::move(begun);
   coming_ = {};
   pass_ = internal::InputPlace::kRestored;
   steps_ = 0;
@@ -426,7 +445,94 @@ class StepReader::PositionOfTask final : public train::Trackable {
   Position position_;
 };
 
+// The position of replicas, whichever tasks they are on. All tasks that read batches and take
+// pieces of them are at the same place, which is that of a single worker. A dataset function's
+// pipelines are children, by the numbers of their replicas.
+class StepReader::PositionOfReplicas final : public train::Trackable {
+ public:
+  explicit PositionOfReplicas(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {
+    if (reads_pieces()) return;
+    for (size_t i = 0; i < reader_->iterators_.size(); ++i) pipelines_.emplace_back(reader_, i);
+  }
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    const auto first = static_cast<size_t>(reader_->source_->numbering.first);
+    std::vector<train::TrackableChild> children;
+    for (size_t i = 0; i < pipelines_.size(); ++i) {
+      children.push_back({child_name(first + i), &pipelines_[i]});
+    }
+    return children;
+  }
+
+  std::shared_ptr<train::SaveGroup> save_group() const override {
+    return reader_->source_->core->save_group();
+  }
+
+  bool has_checkpoint_values() const override { return true; }
+
+  std::vector<train::CheckpointValue> checkpoint_values() override {
+    IteratorState state;
+    if (reads_pieces()) {
+      state = reader_->state();
+    } else {
+      state.set_int("workers", num_pipelines());
+    }
+    return {{.attribute = train::kIteratorState,
+             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+  }
+
+  void prepare_restore(train::RestoreSource& source) override {
+    const StringTensor bytes = source.read_strings(train::kIteratorState);
+    const IteratorState state = IteratorState::parse(bytes.item());
+    if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);
+    if (reads_pieces()) {
+      const auto place = std::make_shared<Place>(reader_->place_at(state));
+      return source.on_commit([this, place] { reader_->go_to(std::move(*place)); });
+    }
+    const int64_t saved = state.has("workers") ? state.get_int("workers") : 1;
+    if (saved == num_pipelines()) return source.on_commit([this] { reader_->begin_at({}); });
+    throw InvalidArgumentError(str("this checkpoint has the input positions of ", saved,
+                                   " pipelines of a dataset function; here are ", num_pipelines()));
+  }
+
+ private:
+  // The position of the pipeline of one replica.
+  class OfPipeline final : public train::Trackable {
+   public:
+    OfPipeline(std::shared_ptr<StepReader> reader, size_t number)
+        : reader_(std::move(reader)), number_(number) {}
+
+    std::shared_ptr<train::SaveGroup> save_group() const override {
+      return reader_->source_->core->save_group();
+    }
+    bool has_checkpoint_values() const override { return true; }
+    std::vector<train::CheckpointValue> checkpoint_values() override {
+      const IteratorState state = reader_->state_of(number_);
+      return {{.attribute = train::kIteratorState,
+               .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+    }
+    void prepare_restore(train::RestoreSource& source) override {
+      const StringTensor bytes = source.read_strings(train::kIteratorState);
+      const auto place = std::make_shared<internal::DatasetReader::Place>(
+          reader_->iterators_[number_].reader()->place_at(IteratorState::parse(bytes.item())));
+      source.on_commit(
+          [this, place] { reader_->iterators_[number_].reader()->go_to(std::move(*place)); });
+    }
+
+   private:
+    std::shared_ptr<StepReader> reader_;
+    size_t number_;
+  };
+
+  bool reads_pieces() const { return reader_->source_->numbering.total == 1; }
+  int64_t num_pipelines() const { return reader_->source_->numbering.total; }
+
+  std::shared_ptr<StepReader> reader_;
+  std::deque<OfPipeline> pipelines_;  // whose addresses stay
+};
+
 std::shared_ptr<train::Trackable> StepReader::trackable(std::shared_ptr<StepReader> reader) {
+  if (reader->is_in_pieces()) return std::make_shared<PositionOfReplicas>(std::move(reader));
   if (reader->source_->core->group().spans_tasks()) {
     return std::make_shared<PositionOfTask>(std::move(reader));
   }

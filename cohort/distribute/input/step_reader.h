@@ -60,6 +60,7 @@ class StepReader {
  private:
   class Position;
   class PositionOfTask;
+  class PositionOfReplicas;
   // The part of a step that was read but not returned yet: the whole step, or the part before a
   // device stopped answering.
   struct Begun {
@@ -80,6 +81,8 @@ class StepReader {
     Begun begun;
   };
 
+  bool is_in_pieces() const;
+  data::IteratorState state_of(size_t pipeline) const;
   void look(LastStep last);
   void look_into(Coming& coming, LastStep last);
   static internal::InputStatus agreed(Coming& coming);
@@ -93,12 +96,16 @@ class StepReader {
   // For restore. Errors: as restore.
   Place place_at(const data::IteratorState& state) const;
   void go_to(Place place);
+  void begin_at(Begun begun);
 
   const internal::HomeProcess home_;
   mutable internal::ExclusiveUse use_;
   std::shared_ptr<const Source> source_;
   std::vector<data::DatasetIterator> iterators_;  // one a worker
   Begun begun_;
+  // The pipelines' states before begun_ was read, where a state must not depend on which task reads
+  // for which replica; begun_ is then not part of it.
+  std::vector<data::IteratorState> before_begun_;
   std::optional<Coming> coming_;  // where the step to come was looked at
   int64_t pass_ = 0;              // see InputPlace
   int64_t steps_ = 0;

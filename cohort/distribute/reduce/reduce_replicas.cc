@@ -158,7 +158,8 @@ Tensor reduce_replicas(StrategyCore& core, ReduceOp op, const Mirrored<Tensor>& 
 Tensor reduce_replicas(StrategyCore& core, ReduceOp op, const Tensor& value,
                        const ReduceAxis& axis) {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
-  if (core.group().spans_tasks()) {
+  // A sum of one value a task would depend on the number of tasks.
+  if (core.group().spans_tasks() && core.group().view()->division == nullptr) {
     return core.group().attempt("reduce", [&] {
       check_reduce_op(op);
       return with_typed_errors("Strategy::reduce",

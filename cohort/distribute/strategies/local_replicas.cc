@@ -87,10 +87,9 @@ ReplicaSeed::Value ReplicaSeed::current() {
 
 // The objects to which the threads refer, and which they keep alive.
 struct LocalReplicas::Shared {
-  Shared(int size, std::chrono::nanoseconds spin, std::shared_ptr<ReplicaSeed> replica_seed,
-         std::shared_ptr<collective::Communicator> communicator)
-      : group(size, spin, std::move(communicator)),
-        seed(std::move(replica_seed)),
+  Shared(int size, std::chrono::nanoseconds spin, Options options)
+      : group(size, spin, std::move(options.communicator), options.order),
+        seed(std::move(options.seed)),
         jobs(size),
         errors(size),
         output(size),
@@ -241,15 +240,14 @@ std::exception_ptr LocalReplicas::Shared::take_error(size_t rank) {
   return error_of_step(error, shared ? "" : name_of(rank));
 }
 
-LocalReplicas::LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
-                             std::shared_ptr<collective::Communicator> communicator, int cores)
-    : devices_(std::move(devices)) {
-  if (cores == 0) cores = num_usable_cores();
-  threads_per_replica_ = std::max(1, cores / std::max(1, size()));
+LocalReplicas::LocalReplicas(Options options) : devices_(std::move(options.devices)) {
+  const int cores = options.cores > 0 ? options.cores : num_usable_cores();
+  threads_per_replica_ = options.threads_per_replica > 0 ? options.threads_per_replica
+                                                         : std::max(1, cores / std::max(1, size()));
+  take_turns_ = options.threads_per_replica > 0 && cores <= options.threads_per_replica;
   warn_of_slow_blas();
   for (const std::string& device : devices_) torch_devices_.push_back(torch_device(device));
-  shared_ = std::make_shared<Shared>(size(), spin_for(size(), cores), std::move(seed),
-                                     std::move(communicator));
+  shared_ = std::make_shared<Shared>(size(), spin_for(size(), cores), std::move(options));
   shared_->devices = torch_devices_;
   shared_->threads.resize(static_cast<size_t>(size() - 1));
   try {
@@ -341,7 +339,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
           : kDefaultTimeout;
   generators();
   shared_->output.begin();
-  shared_->group.begin({.timeout = timeout, .sequential = !options.concurrent});
+  shared_->group.begin({.timeout = timeout, .sequential = !options.concurrent || take_turns_});
   // For a single replica, too: libtorch's own count is that of physical cores, half of them in many
   // containers.
   const ScopedIntraOpThreads own_share(threads_per_replica_);

@@ -11,13 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "cohort/collective/sync_group.h"
 #include "cohort/core/program/process.h"
 #include "cohort/distribute/core/run_options.h"
-
-namespace cohort::collective {
-class Communicator;
-class SyncGroup;
-}  // namespace cohort::collective
 
 namespace cohort::random {
 class RandomGenerator;
@@ -51,11 +47,19 @@ class ReplicaSeed {
 // one in a child of fork, where the threads are not.
 class LocalReplicas {
  public:
-  // communicator: to the other tasks of the group; null if there are none. cores: how many the
-  // replicas divide; 0: all that the process may use.
+  struct Options {
+    std::vector<std::string> devices;  // one a replica
+    std::shared_ptr<ReplicaSeed> seed;
+    // To the other tasks of the group; null if there are none.
+    std::shared_ptr<collective::Communicator> communicator = nullptr;
+    // How many cores the replicas divide; 0: all that the process may use.
+    int cores = 0;
+    // Intra-op threads of each replica; 0: the cores divided by the replicas.
+    int threads_per_replica = 0;
+    collective::SyncGroup::Order order = collective::SyncGroup::Order::kOfRanks;
+  };
   // Errors: ResourceExhausted (no threads; of run(), too, where a replica's has been ended).
-  LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
-                std::shared_ptr<collective::Communicator> communicator = nullptr, int cores = 0);
+  explicit LocalReplicas(Options options);
   // Joins the threads. A thread that is still inside a step on which run() has given up is left to
   // end by itself.
   ~LocalReplicas();
@@ -93,6 +97,8 @@ class LocalReplicas {
   std::vector<std::string> devices_;
   std::vector<c10::Device> torch_devices_;
   int threads_per_replica_;
+  // Whether replicas run one after another: there is no core for a second one.
+  bool take_turns_ = false;
   std::shared_ptr<Shared> shared_;
 };
 

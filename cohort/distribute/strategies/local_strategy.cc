@@ -45,8 +45,13 @@ std::unique_ptr<LocalReplicas> LocalStrategy::make_replicas() const {
     }
     for (std::string& device : devices) device = own_name(device);
   }
-  return std::make_unique<LocalReplicas>(std::move(devices), seed_, config_.communicator,
-                                         config_.cores);
+  return std::make_unique<LocalReplicas>(
+      LocalReplicas::Options{.devices = std::move(devices),
+                             .seed = seed_,
+                             .communicator = config_.communicator,
+                             .cores = config_.cores,
+                             .threads_per_replica = config_.threads_per_replica,
+                             .order = config_.order});
 }
 
 std::vector<random::RandomGenerator> LocalStrategy::replica_generators() {

@@ -22,7 +22,8 @@ class LocalStrategy : public StrategyCore {
  public:
   struct Config {
     std::string name;
-    std::vector<std::string> devices;  // canonical, existing, not empty, no device twice
+    // Canonical, existing, not empty; one twice only where sums are by a tree.
+    std::vector<std::string> devices;
     // Whether replicas that share memory share one storage of each mirrored variable.
     bool shared_storage = true;
     // Canonical: where the one copy of each ON_WRITE variable is. Empty: such variables are
@@ -37,6 +38,9 @@ class LocalStrategy : public StrategyCore {
     distribute::experimental::CommunicationOptions communication_options = {};
     // How many cores its replicas divide; 0: all that this process may use.
     int cores = 0;
+    // See LocalReplicas::Options.
+    int threads_per_replica = 0;
+    collective::SyncGroup::Order order = collective::SyncGroup::Order::kOfRanks;
   };
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
   explicit LocalStrategy(Config config);

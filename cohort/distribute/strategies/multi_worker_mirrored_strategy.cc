@@ -7,6 +7,7 @@
 #include "cohort/cluster/resolvers/default_cluster_resolver.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/collective/forming/form_group.h"
+#include "cohort/collective/sum_tree.h"
 #include "cohort/core/cpu/numeric_environment.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/observe/logging.h"
@@ -54,17 +55,26 @@ std::vector<std::string> local_devices(const cluster_resolver::ClusterResolver& 
 }
 
 // The workers compute the same updates from the same sums, each for itself: they must round alike.
-void compare_numerics(internal::membership::MembershipAgent& agent, bool strict) {
-  const std::vector<std::string> warnings = agent.declare(
-      {{.name = "numeric environment", .text = internal::numeric_environment(), .strict = strict}});
+void compare_numerics(internal::membership::MembershipAgent& agent, const std::string& group,
+                      const MultiWorkerMirroredStrategyOptions& options) {
+  const ElasticOptions& elastic = options.elastic;
+  const std::vector<std::string> warnings =
+      agent.declare({{.name = "numeric environment",
+                      .text = internal::numeric_environment(),
+                      .strict = options.strict_bitwise},
+                     {.name = str("elastic replicas of ", group),
+                      .text = elastic.replicas == 0 ? std::string("none")
+                                                    : str(elastic.replicas, " with ",
+                                                          elastic.threads_per_replica, " threads"),
+                      .strict = true}});
   for (const std::string& warning : warnings) {
     internal::log_warning("the workers' variables may drift apart in their last bits: ", warning);
   }
 }
 
 GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
-                        const cluster_resolver::ClusterResolver& resolver,
-                        const WorkerPlace& place, const std::vector<std::string>& devices) {
+                        const cluster_resolver::ClusterResolver& resolver, const WorkerPlace& place,
+                        const std::vector<std::string>& devices) {
   GroupConnection connection;
   connection.server = TaskServer::find_or_start(resolver, options.server_options);
   internal::ServerCore& core = connection.server->server().core();
@@ -72,7 +82,8 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
   const auto timeout = internal::bounded_wait(options.server_options.start_timeout);
   agent.wait_for_start();
   const internal::membership::ViewPtr view = agent.wait_for_group(1, timeout);
-  compare_numerics(agent, options.strict_bitwise);
+  const std::string group = connection.server->next_group(view->generation);
+  compare_numerics(agent, group, options);
 
   connection.watch = std::make_shared<GroupWatch>(place.workers, place.self, *view);
   core.membership().listen(connection.watch);
@@ -80,7 +91,7 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
   connection.keys =
       std::make_shared<collective::OwnKeys>(collective::make_cluster_store(core.coordination()));
   const c10::Device first = internal::torch_device(devices.at(0));
-  const collective::GroupMember member{.group = connection.server->next_group(view->generation),
+  const collective::GroupMember member{.group = group,
                                        .generation = view->generation,
                                        .rank = place.rank,
                                        .tasks = place.workers,
@@ -114,6 +125,33 @@ void log_start(const WorkerPlace& place, const std::vector<std::string>& devices
                 " of ", place.workers.size(), where, ", with local devices (", text, ")");
 }
 
+// Errors: InvalidArgument (the numbers; fewer replicas than workers).
+void check_elastic(const ElasticOptions& elastic, size_t workers) {
+  if (elastic.replicas == 0) return;
+  constexpr int kMost = 1024;
+  if (elastic.replicas < 0 || elastic.replicas > kMost) {
+    throw InvalidArgumentError(str("ElasticOptions: replicas is ", elastic.replicas,
+                                   "; it must be from 1 to ", kMost, ", or 0 for none"));
+  }
+  if (elastic.threads_per_replica < 1) {
+    throw InvalidArgumentError(str("ElasticOptions: threads_per_replica is ",
+                                   elastic.threads_per_replica, "; it must be at least 1"));
+  }
+  if (static_cast<size_t>(elastic.replicas) < workers) {
+    throw InvalidArgumentError(str("ElasticOptions: ", elastic.replicas, " replicas for ", workers,
+                                   " workers; every worker needs one to host"));
+  }
+}
+
+// The devices of the replicas that this worker hosts.
+std::vector<std::string> hosted_devices(const ElasticOptions& elastic, const WorkerPlace& place) {
+  const collective::ReplicaRange own =
+      collective::SumTree(elastic.replicas)
+          .divide(static_cast<int>(place.workers.size()))[static_cast<size_t>(place.rank)];
+  const std::string device = config::list_logical_devices("CPU").at(0).name;
+  return std::vector<std::string>(static_cast<size_t>(own.size()), device);
+}
+
 std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOptions options) {
   options.communication_options.check();
   internal::check_not_negative("MultiWorkerMirroredStrategyOptions: close_timeout",
@@ -122,18 +160,22 @@ std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOpt
   if (resolver == nullptr) resolver = cluster_resolver::default_cluster_resolver();
   WorkerPlace place = internal::worker_place(*resolver);
   if (place.is_cluster) act_for(place.self, place.rank);
-  std::vector<std::string> devices = local_devices(*resolver);
+  check_elastic(options.elastic, place.workers.size());
+  const bool is_elastic = options.elastic.replicas > 0;
+  std::vector<std::string> devices =
+      is_elastic ? hosted_devices(options.elastic, place) : local_devices(*resolver);
   log_start(place, devices, *resolver);
   std::optional<GroupConnection> connection;
   if (place.workers.size() > 1) connection = connect(options, *resolver, place, devices);
-  return std::make_shared<MultiWorkerStrategy>(
-      MultiWorkerStrategy::Options{.resolver = std::move(resolver),
-                                   .place = std::move(place),
-                                   .devices = std::move(devices),
-                                   .shared_storage = options.shared_storage,
-                                   .connection = std::move(connection),
-                                   .communication_options = options.communication_options,
-                                   .close_timeout = options.close_timeout});
+  return std::make_shared<MultiWorkerStrategy>(MultiWorkerStrategy::Options{
+      .resolver = std::move(resolver),
+      .place = std::move(place),
+      .devices = std::move(devices),
+      .shared_storage = options.shared_storage,
+      .threads_per_replica = is_elastic ? options.elastic.threads_per_replica : 0,
+      .connection = std::move(connection),
+      .communication_options = options.communication_options,
+      .close_timeout = options.close_timeout});
 }
 
 const MultiWorkerStrategy& core_of(const Strategy& strategy) {

@@ -20,6 +20,19 @@
 
 namespace cohort::distribute {
 
+// Replicas that do not belong to workers: the program says how many there are, and workers host
+// them. Then no bit of a result depends on the number of workers. Only on CPUs. Batches are divided
+// as by AutoShardPolicy::DATA; docs/multi_worker.md says the rest.
+struct ElasticOptions {
+  // The number of replicas in sync, at least that of workers. Each worker hosts equally many, the
+  // first ones one more where they do not divide evenly: on its first CPU, side by side, or in turn
+  // where it has no core for a second one. 0: each worker's devices are its replicas.
+  int replicas = 0;
+  // Intra-op threads of each replica. Sums inside of operations depend on it, so it is the same on
+  // all workers.
+  int threads_per_replica = 1;
+};
+
 struct MultiWorkerMirroredStrategyOptions {
   // Says which tasks there are and which of them this is. None: default_cluster_resolver(), which
   // reads TF_CONFIG, or what torchrun, mpirun or srun have set; without any, the program is the
@@ -35,6 +48,7 @@ struct MultiWorkerMirroredStrategyOptions {
   // Whether workers whose results may differ in bits are refused: another libtorch, processor, BLAS
   // or number of threads. Else a warning says so: the variables of such workers can drift apart.
   bool strict_bitwise = false;
+  ElasticOptions elastic = {};
   // How long the end of the strategy waits for the workers that are still at work.
   std::chrono::milliseconds close_timeout = std::chrono::minutes(1);
 };
@@ -43,6 +57,9 @@ struct MultiWorkerMirroredStrategyOptions {
 // replica on each of its logical GPUs, or if it has none, on each of its logical CPUs (one, unless
 // config::set_logical_device_configuration has made more); their numbers may differ. Replica ids
 // are numbered worker by worker, the chief's first.
+//
+// With `elastic` there are as many replicas as it says; then `experimental_distribute_dataset` is
+// Unimplemented for AutoShardPolicy::FILE, HINT and OFF.
 //
 // Variables start from the values of the first worker, which also writes for all: checkpoints,
 // summaries. What Strategy calls collective, all workers must call, in the same order: making the
@@ -59,10 +76,11 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
   // COLLECTIVE over the workers: starts this task's server, waits until all tasks of the cluster
   // have come and connects the workers.
   // Errors: InvalidArgument (one line: a cluster that cannot run, no task type or id beside a
-  // cluster, no worker, the options), DeadlineExceeded (names the tasks that have not come),
-  // Unavailable (a task was lost), FailedPrecondition (another cluster spec, program or, if
-  // strict_bitwise, numeric environment; a port that is taken, a process that is another task
-  // already), Aborted (the task is there already), those of Server.
+  // cluster, no worker, the options, fewer hosted replicas than workers), DeadlineExceeded (names
+  // the tasks that have not come), Unavailable (a task was lost), FailedPrecondition (another
+  // cluster spec, program, other hosted replicas or, if strict_bitwise, numeric environment; a port
+  // that is taken, a process that is another task already), Aborted (the task is there already),
+  // those of Server.
   explicit MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options);
   MultiWorkerMirroredStrategy();  // with the default options
   explicit MultiWorkerMirroredStrategy(

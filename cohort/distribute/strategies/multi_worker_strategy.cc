@@ -26,7 +26,10 @@ LocalStrategy::Config config_of(const MultiWorkerStrategy::Options& options) {
           .shared_storage = options.shared_storage,
           .communicator = options.connection ? options.connection->communicator : nullptr,
           .communication_options = options.communication_options,
-          .cores = options.connection ? options.connection->cores : 0};
+          .cores = options.connection ? options.connection->cores : 0,
+          .threads_per_replica = options.threads_per_replica,
+          .order = options.threads_per_replica > 0 ? collective::SyncGroup::Order::kOfTree
+                                                   : collective::SyncGroup::Order::kOfRanks};
 }
 
 WorkerPlace place_in(const train::ClusterSpec& spec, const TaskId& self) {

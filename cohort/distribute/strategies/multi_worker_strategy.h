@@ -46,6 +46,8 @@ class MultiWorkerStrategy final : public LocalStrategy {
     WorkerPlace place;
     std::vector<std::string> devices;
     bool shared_storage = true;
+    // Intra-op threads of each replica that workers host. 0: a worker's replicas are its devices.
+    int threads_per_replica = 0;
     std::optional<GroupConnection> connection;  // nothing: there are no other workers
     distribute::experimental::CommunicationOptions communication_options = {};
     std::chrono::milliseconds close_timeout{0};
