@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cohort/core/program/process.h"
@@ -19,6 +20,9 @@
 #include "cohort/train/objects/trackable.h"
 
 namespace cohort::distribute::internal_input {
+
+// What messages call it.
+inline constexpr const char* kIteratorName = "a distributed iterator";
 
 // What becomes of a last step for which some pipelines have no data.
 enum class LastStep : int {
@@ -81,6 +85,8 @@ class StepReader {
     Begun begun;
   };
 
+  // The name of the state of a pipeline, by its number in the sync group or the task.
+  static std::string pipeline_name(size_t number);
   bool is_in_pieces() const;
   data::IteratorState state_of(size_t pipeline) const;
   void look(LastStep last);
