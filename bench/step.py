@@ -1,7 +1,8 @@
 """What a training step costs: Cohort beside PyTorch and TensorFlow, in turn, in one run.
 
 Works: cnn8, cnn64 (guide 004's model, so many images a replica), mlp, embedding, lstm, resnet,
-empty; of these, workers_cnn8 and so on: the same by two processes in step; profiled_cnn8 and
+empty; of these, workers_cnn8 and so on: the same by two processes in step; hosted_cnn8 and hosted_mlp:
+by replicas that two processes host; profiled_cnn8 and
 profiled_cnn64: with the profiler on, beside the same without.
 All sides train on the same samples, with models of as many parameters and much the same first losses.
 PyTorch takes part three times: Debian's, and today's (scripts/peers) eager and compiled; goals are beside
@@ -55,6 +56,13 @@ def two_workers(title, batch, ddp=None, tensorflow=None, turns=1):
         turns=turns)
 
 
+def hosted(title, batch):
+    """Replicas that workers host: what their independence of the workers costs."""
+    return Work(f"{title}, {batch} a replica, hosted by 2 workers", [
+        Comparison("hosted2", {"workers": 0.95}),
+        Comparison("hosted8", {"cohort8": 0.9})])
+
+
 WORKS = {
     "cnn8": guide(8, ddp=4.0, torch=3.0),
     "cnn64": guide(64, ddp=3.0, torch=2.3),
@@ -70,6 +78,8 @@ WORKS = {
     "workers_mlp": two_workers("MLP", 32),
     "workers_embedding": two_workers("embedding", 256),
     "workers_resnet": two_workers("ResNet-18", 16, turns=4),
+    "hosted_cnn8": hosted("guide 004's CNN", 8),
+    "hosted_mlp": hosted("MLP", 32),
     "empty": Work(
         "empty strategy.run, 2 replicas",
         [Comparison("cohort_empty",

@@ -70,6 +70,22 @@ class StepSides:
             "pinned", [self.step_worker, self.samples]), pauses=False)
         return Side("Cohort, 2 workers", [("", worker, f"train - {model} {batch}")])
 
+    def _hosted(self, replicas, model, batch):
+        """The same workers, whose batches that many replicas divide."""
+        side = self._workers(model, batch)
+        [(name, worker, command)] = side.candidates
+        return Side(f"Cohort, 2 workers that host {replicas} replicas",
+                    [(name, worker, command.replace(" - ", f" {replicas} "))])
+
+    def _hosted2(self, model, batch):
+        return self._hosted(2, model, batch)
+
+    def _hosted8(self, model, batch):
+        return self._hosted(8, model, 4 * batch)
+
+    def _cohort8(self, model, batch):
+        return Side("Cohort, 8 replicas", [("", self._cohort(), f"train {model} 8 {batch}")])
+
     @staticmethod
     def _two_workers(kind, command):
         return [sys.executable, "-m", "peers.two_workers", kind, *command]

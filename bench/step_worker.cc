@@ -7,8 +7,10 @@
 //   train MODEL REPLICAS BATCH SECONDS   samples a second with BATCH a replica, for about SECONDS
 //   profiled MODEL REPLICAS BATCH SECONDS  the same, while the profiler runs
 //   libtorch MODEL 1 BATCH SECONDS       the same by a loop of libtorch's own
-//   steps - MODEL BATCH COUNT            seconds that so many steps take, by a worker of those that
-//                                        TF_CONFIG names: all get the command
+//   steps HOSTED MODEL BATCH COUNT       seconds that so many steps take, by a worker of those that
+//                                        TF_CONFIG names: all get the command. HOSTED: how many
+//                                        replicas the workers host, which divide their batches; "-":
+//                                        each is a replica
 //   loss COMMAND MODEL REPLICAS BATCH    the mean loss of the first steps of what such a command has
 //                                        trained; COMMAND "steps" has no REPLICAS
 //   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for an empty function
@@ -25,7 +27,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -67,7 +68,7 @@ class Worker {
     int64_t replicas = 1, batch = 0;
     double seconds = 0;
     words >> command >> model;
-    if (command == "steps") return steps(words);
+    if (command == "steps") return steps(hosted_of(model), words);
     if (command == "loss") return first_loss(model, words);
     if (command == "parameters") return static_cast<double>(bench::count_parameters(model));
     if (command == "forget") {
@@ -101,9 +102,13 @@ class Worker {
   double first_loss(std::string command, std::istringstream& words) {
     std::string model;
     int64_t replicas = 1, batch = 0;
-    if (command == "steps") words >> model;  // a variant, which Cohort has none of
     words >> model;
-    if (command != "steps") words >> replicas;
+    if (command == "steps") {
+      replicas = hosted_of(model);
+      words >> model;
+    } else {
+      words >> replicas;
+    }
     if (!(words >> batch)) throw std::invalid_argument("arguments missing");
     if (command == "profiled") command = "train";
     const auto found = trainings_.find({command, model, replicas, batch});
@@ -111,19 +116,30 @@ class Worker {
     return found->second.first_loss();
   }
 
-  double steps(std::istringstream& words) {
+  static int64_t hosted_of(const std::string& word) { return word == "-" ? 0 : std::stoll(word); }
+
+  const tf::distribute::MultiWorkerMirroredStrategy& workers(int64_t hosted) {
+    const auto found = workers_.find(hosted);
+    if (found != workers_.end()) return found->second;
+    tf::distribute::MultiWorkerMirroredStrategyOptions options;
+    options.elastic.replicas = static_cast<int>(hosted);
+    return workers_.try_emplace(hosted, options).first->second;
+  }
+
+  double steps(int64_t hosted, std::istringstream& words) {
     std::string model;
     int64_t batch = 0, count = 0;
     if (!(words >> model >> batch >> count)) throw std::invalid_argument("arguments missing");
-    if (!workers_) workers_.emplace();
-    const Key key{"steps", model, 1, batch};
+    const tf::distribute::MultiWorkerMirroredStrategy& strategy = workers(hosted);
+    if (hosted > 0) batch = batch * strategy.num_workers() / hosted;
+    const Key key{"steps", model, hosted, batch};
     auto found = trainings_.find(key);
     if (found == trainings_.end()) {
       const auto [samples, added] = samples_.try_emplace(model, directory_, model);
-      found = trainings_
-                  .try_emplace(key, bench::train_with_strategy(*workers_, samples->second, model,
-                                                               batch))
-                  .first;
+      found =
+          trainings_
+              .try_emplace(key, bench::train_with_strategy(strategy, samples->second, model, batch))
+              .first;
     }
     const auto start = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < count; ++i) found->second.step(next_step_++);
@@ -152,7 +168,8 @@ class Worker {
   std::string directory_;
   std::map<std::string, bench::Samples> samples_;
   std::map<int64_t, tf::distribute::MirroredStrategy> strategies_;
-  std::optional<tf::distribute::MultiWorkerMirroredStrategy> workers_;
+  // By how many replicas the workers host.
+  std::map<int64_t, tf::distribute::MultiWorkerMirroredStrategy> workers_;
   int64_t next_step_ = 0;
   std::map<Key, Trained> trainings_;
 };
@@ -167,7 +184,7 @@ int main(int argc, char** argv) {
   tf::config::keep_freed_memory();
   tf::logging::set_level(tf::logging::Level::kWarning);
   // A worker has one replica, all others of this program are in one process.
-  tf::config::set_logical_device_configuration("CPU", std::getenv("TF_CONFIG") ? 1 : 2);
+  tf::config::set_logical_device_configuration("CPU", std::getenv("TF_CONFIG") ? 1 : 8);
   if (argc == 3) {
     at::set_num_threads(std::stoi(argv[2]));
     at::globalContext().setFlushDenormal(true);  // as steps of Cohort's do by themselves
