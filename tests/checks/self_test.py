@@ -15,6 +15,7 @@ import exports
 import includes
 import layers
 import locale_text
+import one_definition
 import programs_in_docs
 import reference
 import rooms
@@ -61,6 +62,16 @@ class PlantedOffences(unittest.TestCase):
         self.write("cohort/core/b.cc", '#include "cohort/core/b.h"\n#include "cohort/core/c.h"\n')
         self.write("cohort/core/c.h", '#include "cohort/core/a.h"\n')
         self.assert_offence(rooms.check(self.root), "circle", "core/a core/b core/c")
+
+    def test_class_with_two_definitions(self):
+        self.write("cohort/core/a.h", "namespace cohort::internal {\nclass COHORT_API Table final : public Base {};\n}\n")
+        self.write("cohort/data/b.cc", "namespace cohort::internal {\nnamespace {\nstruct Table {};\n}\n"
+                                       "void f() { struct Table {}; }\nclass Other { struct Table {}; };\n"
+                                       "struct Other::Table {};\n}\n")
+        self.write("cohort/data/b_test.cc", "namespace cohort::internal {\nstruct Table {};\n}\n")
+        self.assertEqual(one_definition.check(self.root), [])
+        self.write("cohort/data/c.cc", "namespace cohort {\nnamespace internal {\nstruct Table {};\n}\n}\n")
+        self.assert_offence(one_definition.check(self.root), "internal::Table", "core/a.h:2", "data/c.cc:3")
 
     def test_folder_with_too_many_sources(self):
         for i in range(rooms.MOST_SOURCES + 1):

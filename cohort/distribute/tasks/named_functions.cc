@@ -38,7 +38,7 @@ void fields(auto& f, CallFields& call) {
 }  // namespace
 
 // The functions of a program, by name. Thread safety: any thread.
-class FunctionTable {
+class NamedFunctionTable {
  public:
   void add(const std::string& name, StructureFunction<> function) {
     const std::lock_guard lock(mutex_);
@@ -67,7 +67,7 @@ namespace {
 // Runs the functions for other tasks.
 class FunctionService : public rpc::Service {
  public:
-  FunctionService(std::shared_ptr<FunctionTable> table, TaskId self)
+  FunctionService(std::shared_ptr<NamedFunctionTable> table, TaskId self)
       : table_(std::move(table)), self_(std::move(self)) {}
 
   std::string_view name() const override { return "functions"; }
@@ -90,7 +90,7 @@ class FunctionService : public rpc::Service {
   // Functions may wait, so there are more threads than cores.
   static constexpr int kLeastThreads = 8;
 
-  static void run(const FunctionTable& table, const TaskId& self, rpc::Call& call) {
+  static void run(const NamedFunctionTable& table, const TaskId& self, rpc::Call& call) {
     try {
       call.reply(answer(table, self, call.request()));
     } catch (...) {
@@ -102,7 +102,7 @@ class FunctionService : public rpc::Service {
     }
   }
 
-  static rpc::Message answer(const FunctionTable& table, const TaskId& self,
+  static rpc::Message answer(const NamedFunctionTable& table, const TaskId& self,
                              const rpc::Message& request) {
     const auto in = decode_fields<CallFields>(request.control, "a call of a named function");
     const std::string name(in.name);
@@ -112,7 +112,7 @@ class FunctionService : public rpc::Service {
     return with_typed_errors(name.c_str(), [&] { return to_message(function(given)); });
   }
 
-  const std::shared_ptr<FunctionTable> table_;
+  const std::shared_ptr<NamedFunctionTable> table_;
   const TaskId self_;
   ThreadPool pool_{"functions", std::max(kLeastThreads, 2 * num_usable_cores())};
 };
@@ -125,7 +125,7 @@ namespace cohort::distribute {
 using internal::quoted;
 using internal::str;
 
-NamedFunctions::NamedFunctions() : table_(std::make_shared<internal::FunctionTable>()) {}
+NamedFunctions::NamedFunctions() : table_(std::make_shared<internal::NamedFunctionTable>()) {}
 
 NamedFunction NamedFunctions::add_erased(const std::string& name,
                                          internal::StructureFunction<> function) {

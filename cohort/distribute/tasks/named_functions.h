@@ -19,7 +19,7 @@
 #include "cohort/core/structure/structure_call.h"
 
 namespace cohort::internal {
-class FunctionTable;
+class NamedFunctionTable;
 }
 
 namespace cohort::distribute {
@@ -78,7 +78,7 @@ class COHORT_API NamedFunctions {
  private:
   NamedFunction add_erased(const std::string& name, internal::StructureFunction<> function);
 
-  std::shared_ptr<internal::FunctionTable> table_;
+  std::shared_ptr<internal::NamedFunctionTable> table_;
 };
 
 }  // namespace cohort::distribute
