@@ -4,6 +4,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input/distributed_dataset.h"
@@ -12,6 +13,7 @@
 #include "cohort/keras/base/zip.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/ops/random.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::keras {
 namespace {
@@ -186,6 +188,70 @@ TEST(ElasticReplicas, NorDoPipelinesOfReplicas) {
         });
     for (const auto& batch : dataset)
       outcome.add(strategy.gather(strategy.run([](const Tensor& x) { return x; }, batch), 0));
+  });
+}
+
+// Trains for two steps, saves and trains on, or restores and trains on, with layers and a generator
+// that draw, and state of each replica's own.
+void train_across_checkpoint(const Strategy& strategy, const std::string& path, bool restores,
+                             Outcome& outcome) {
+  const LabelledImages data = make_images(40, float32);
+  const auto scope = strategy.scope();
+  const Sequential model(
+      {layers::Flatten(), layers::Dropout(0.3),
+       layers::Dense(
+           3, {.kernel_initializer = initializers::GlorotUniform({.seed = 1}), .name = "dense"}),
+       layers::BatchNormalization({.name = "norm"})});
+  const optimizers::Adam optimizer({.learning_rate = 0.01});
+  const metrics::Mean mean_loss({.name = "mean_loss"});
+  const auto generator = random::RandomGenerator::from_seed(9);
+  auto input = strategy
+                   .experimental_distribute_dataset(
+                       data::Dataset::from_tensor_slices(tuple(data.images, data.labels))
+                           .shuffle(40, {.seed = 3})
+                           .batch(7)
+                           .repeat())
+                   .iterator();
+  const train::Checkpoint checkpoint({{"model", model},
+                                      {"optimizer", optimizer},
+                                      {"mean_loss", mean_loss},
+                                      {"generator", generator},
+                                      {"random", strategy},
+                                      {"input", input}});
+  const losses::SparseCategoricalCrossentropy loss_object(
+      {.from_logits = true, .reduction = losses::Reduction::NONE});
+  const auto step = [&](const Tensor& images, const Tensor& labels) {
+    GradientTape tape;
+    const Tensor noisy = images + generator.normal(images.sizes(), {.stddev = 0.01});
+    const Tensor loss = nn::compute_average_loss(
+        loss_object(labels, model(noisy, {.training = true})), {.global_batch_size = 7});
+    optimizer.minimize(loss, model.trainable_variables(), tape);
+    mean_loss(loss);
+    return loss;
+  };
+  const auto train = [&] {
+    for (int i = 0; i < 2; ++i) {
+      outcome.add(strategy.reduce(ReduceOp::SUM, strategy.run(step, input.get_next())));
+    }
+  };
+  if (!restores) {
+    train();
+    checkpoint.write(path);
+    return;
+  }
+  checkpoint.restore(path);
+  train();
+  outcome.add(mean_loss.result());
+  add_weights_of(model, outcome);
+}
+
+TEST(ElasticReplicas, ACheckpointGoesOnOnAnyTasks) {
+  const std::string path = internal::str(::testing::TempDir(), "elastic_replicas_", ::getpid());
+  outcome_of(6, 3, [&](const Strategy& strategy, Outcome& outcome) {
+    train_across_checkpoint(strategy, path, false, outcome);
+  });
+  expect_same_on_any_tasks(6, [&](const Strategy& strategy, Outcome& outcome) {
+    train_across_checkpoint(strategy, path, true, outcome);
   });
 }
 

@@ -134,13 +134,25 @@ bool replicas_are_apart(const StrategyCore& core) {
   return core.group().view()->division != nullptr;
 }
 
+// The input workers of hosted replicas: one that reads for all of the task's, or one for each.
+void check_readers(const InputWorkers& workers, const StrategyCore& core, int num_pipelines) {
+  const auto replicas = static_cast<size_t>(core.num_local_replicas());
+  const bool reads_for_all =
+      workers.num_workers() == 1 && workers.compute_devices_for_worker(0).size() == replicas;
+  if (reads_for_all || num_pipelines == core.num_replicas_in_sync()) return;
+  throw InvalidArgumentError(str("elastic replicas need one input worker that feeds all ", replicas,
+                                 " of this task, or one for each; here are ", workers.num_workers(),
+                                 " for ", workers.compute_devices().size(), " replicas"));
+}
+
 std::shared_ptr<Source> make_source(const InputWorkers& workers,
                                     const std::shared_ptr<StrategyCore>& owner,
                                     const InputOptions& options) {
   check_options(options);
   StrategyCore& core = *owner;
   const auto numbering = core.input_pipelines(workers.num_workers());
-  if (!replicas_are_apart(core)) check_workers(workers, core, numbering.total);
+  replicas_are_apart(core) ? check_readers(workers, core, numbering.total)
+                           : check_workers(workers, core, numbering.total);
   auto source = std::shared_ptr<Source>(new Source{.core = owner, .workers = workers});
   source->numbering = numbering;
   source->copies = copies_to_devices(core, workers, options);

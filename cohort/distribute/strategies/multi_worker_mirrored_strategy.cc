@@ -115,14 +115,18 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
 }
 
 void log_start(const WorkerPlace& place, const std::vector<std::string>& devices,
-               const cluster_resolver::ClusterResolver& resolver) {
+               const cluster_resolver::ClusterResolver& resolver, const ElasticOptions& elastic) {
   std::string text;
   for (const std::string& device : devices) text += (text.empty() ? "'" : ", '") + device + "'";
+  const std::string has = elastic.replicas == 0
+                              ? str("with local devices (", text, ")")
+                              : str("hosting ", devices.size(), " of ", elastic.replicas,
+                                    elastic.replicas == 1 ? " replica" : " replicas");
   const std::string where = place.is_cluster ? " (" + resolver.source() + ")" : ", alone";
   // Worker 0 logs it for all. The lines of the other tasks only help to look for a fault.
   const auto level = place.rank == 0 ? logging::Level::kInfo : logging::Level::kDebug;
   internal::log(level, "Using MultiWorkerMirroredStrategy as ", place.self, ", worker ", place.rank,
-                " of ", place.workers.size(), where, ", with local devices (", text, ")");
+                " of ", place.workers.size(), where, ", ", has);
 }
 
 // Errors: InvalidArgument (the numbers; fewer replicas than workers).
@@ -164,7 +168,7 @@ std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOpt
   const bool is_elastic = options.elastic.replicas > 0;
   std::vector<std::string> devices =
       is_elastic ? hosted_devices(options.elastic, place) : local_devices(*resolver);
-  log_start(place, devices, *resolver);
+  log_start(place, devices, *resolver, options.elastic);
   std::optional<GroupConnection> connection;
   if (place.workers.size() > 1) connection = connect(options, *resolver, place, devices);
   return std::make_shared<MultiWorkerStrategy>(MultiWorkerStrategy::Options{
