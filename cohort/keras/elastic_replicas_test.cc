@@ -261,6 +261,7 @@ TEST(ElasticReplicas, APlainValueIsThatOfAllTasks) {
       [](const Strategy& strategy, int) {
         EXPECT_EQ(strategy.reduce(ReduceOp::MEAN, at::scalar_tensor(3.0)).item<double>(), 3.0);
         EXPECT_THROW(strategy.reduce(ReduceOp::SUM, at::scalar_tensor(3.0)), InvalidArgumentError);
+        EXPECT_EQ(strategy.gather(at::arange(2), 0).numel(), 2);
       },
       {.elastic_replicas = 4});
 }

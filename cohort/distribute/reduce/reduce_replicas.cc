@@ -215,6 +215,11 @@ Tensor gather_replicas(StrategyCore& core, const PerReplica<Tensor>& value, int6
 Tensor gather_replicas(StrategyCore& core, const Tensor& value, int64_t axis) {
   return core.group().attempt("gather", [&] {
     collective::check_can_gather(value);
+    // There is no value of each task, where results must not depend on them.
+    if (core.group().view()->division != nullptr) {
+      collective::check_can_concat({value}, axis);
+      return value;
+    }
     // The first replica of the task brings it, the others no rows.
     PerReplica<Tensor>::Values components(static_cast<size_t>(core.num_local_replicas()), value);
     if (axis >= 0 && axis < value.dim()) {
