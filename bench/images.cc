@@ -8,7 +8,6 @@
 //   check WORK          number of pictures, and the sum of their numbers over that number
 //   version             what this is, in words
 #include <ATen/ops/arange.h>
-#include <ATen/ops/randn.h>
 #include <cohort/cohort.h>
 #include <time.h>
 #include <torch/version.h>
@@ -34,7 +33,7 @@ tf::Tensor picture(int64_t seed) {
   tf::Tensor sum = random.normal({kHeight, kWidth, 3}) * 9 + 128;
   for (const double period : {200.0, 60.0, 23.0}) {
     const tf::Tensor slope = random.uniform({2, 1, 1, 3}, {.minval = 0.5, .maxval = 2});
-    sum = sum + at::sin(x / period * slope[0] + y / period * slope[1]) * 25;
+    sum = sum + tf::sin(x / period * slope[0] + y / period * slope[1]) * 25;
   }
   for (int64_t i = 0; i < 12; ++i) {
     const tf::Tensor at = random.uniform({2}, {.minval = 0, .maxval = 0.8});
