@@ -70,8 +70,8 @@ class ExampleTraining : public Training {
         [this](const Structure& inputs, const Tensor& labels, const Tensor& weights) {
           tf::GradientTape tape;
           const Tensor logits = model_(inputs, {.training = true}).tensor();
-          const Tensor loss = (loss_(labels, logits) * weights).mean() /
-                              strategy_.num_replicas_in_sync();
+          const Tensor loss =
+              (loss_(labels, logits) * weights).mean() / strategy_.num_replicas_in_sync();
           optimizer_.minimize(loss, variables_, tape);
           return loss;
         },
@@ -113,16 +113,11 @@ std::optional<tf::keras::ModelHandle> make_example_model(const std::string& name
         {.image_size = 32, .blocks = {6, 6, 6}, .classes = 10, .synchronized = false});
   }
   if (name == "bert") {
-    return models::make_bert({.words = 8188,
-                              .length = 128,
-                              .features = 128,
-                              .heads = 2,
-                              .inner = 512,
-                              .masked = 20});
+    return models::make_bert(
+        {.words = 8188, .length = 128, .features = 128, .heads = 2, .inner = 512, .masked = 20});
   }
   if (name == "ncf") {
-    return models::make_ncf(
-        {.users = 6040, .items = 3706, .factors = 16, .tower = {64, 32, 16}});
+    return models::make_ncf({.users = 6040, .items = 3706, .factors = 16, .tower = {64, 32, 16}});
   }
   if (name == "nmt") {
     return models::make_nmt({.words = 4000, .longest = 20, .features = 128, .units = 128});

@@ -8,13 +8,13 @@
 namespace models {
 
 struct BertConfig {
-  int64_t words = 96;      // besides the four special tokens
-  int64_t length = 24;     // of two sentences and their separators
+  int64_t words = 96;   // besides the four special tokens
+  int64_t length = 24;  // of two sentences and their separators
   int64_t features = 64;
   int64_t layers = 2;
   int64_t heads = 4;
-  int64_t inner = 128;     // units between two dense layers
-  int64_t masked = 3;      // places of a row at most
+  int64_t inner = 128;  // units between two dense layers
+  int64_t masked = 3;   // places of a row at most
   double dropout = 0.1;
 };
 

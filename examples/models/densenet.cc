@@ -25,7 +25,8 @@ SymbolicTensor dense_layer(const DenseNetConfig& config, const SymbolicTensor& x
 }
 
 SymbolicTensor transition(const DenseNetConfig& config, const SymbolicTensor& x) {
-  const auto filters = static_cast<int64_t>(static_cast<double>(x.shape().back()) * config.reduction);
+  const auto filters =
+      static_cast<int64_t>(static_cast<double>(x.shape().back()) * config.reduction);
   return layers::AveragePooling2D()(convolve(normalize(config, x), filters, 1));
 }
 

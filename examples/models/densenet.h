@@ -9,7 +9,7 @@
 namespace models {
 
 struct DenseNetConfig {
-  int64_t image_size = 16;  // images are [image_size, image_size, 3]
+  int64_t image_size = 16;                  // images are [image_size, image_size, 3]
   std::vector<int64_t> blocks = {2, 2, 2};  // layers in each dense block
   int64_t growth = 16;                      // channels that a layer adds
   double reduction = 0.5;                   // of channels, between two blocks

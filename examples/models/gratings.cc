@@ -25,8 +25,8 @@ Rows make_gratings(int64_t rows, const GratingOptions& options) {
     const float colour[] = {draws.uniform(0.3F, 1), draws.uniform(0.3F, 1), draws.uniform(0.3F, 1)};
     for (int64_t y = 0; y < size; ++y) {
       for (int64_t x = 0; x < size; ++x) {
-        const float along = std::cos(angle) * static_cast<float>(x) +
-                            std::sin(angle) * static_cast<float>(y);
+        const float along =
+            std::cos(angle) * static_cast<float>(x) + std::sin(angle) * static_cast<float>(y);
         const float stripe = std::sin(frequency * along + phase);
         for (const float channel : colour) {
           *pixel++ = channel * stripe + draws.uniform(-options.noise, options.noise);

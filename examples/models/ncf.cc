@@ -15,8 +15,8 @@ tf::keras::ModelHandle make_ncf(const NcfConfig& config) {
       layers::Multiply()({layers::Embedding(config.users, config.factors)(users),
                           layers::Embedding(config.items, config.factors)(items)});
   const int64_t half = config.tower.front() / 2;
-  SymbolicTensor tower = layers::Concatenate()({layers::Embedding(config.users, half)(users),
-                                                layers::Embedding(config.items, half)(items)});
+  SymbolicTensor tower = layers::Concatenate()(
+      {layers::Embedding(config.users, half)(users), layers::Embedding(config.items, half)(items)});
   for (const int64_t units : config.tower) {
     tower = layers::Dense(units, {.activation = "relu"})(tower);
   }

@@ -12,7 +12,7 @@ namespace models {
 struct NcfConfig {
   int64_t users = 200;
   int64_t items = 300;
-  int64_t factors = 8;                    // of the product
+  int64_t factors = 8;                       // of the product
   std::vector<int64_t> tower = {32, 16, 8};  // units; its embeddings have half of the first's each
 };
 

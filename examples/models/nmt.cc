@@ -17,9 +17,8 @@ tf::keras::ModelHandle make_nmt(const NmtConfig& config) {
   // Padding is passed over, and nobody attends to it.
   const SymbolicTensor words =
       layers::Embedding(vocabulary, config.features, {.mask_zero = true})(source);
-  const SymbolicTensor encoded =
-      layers::Bidirectional(layers::GRU(config.units, {.return_sequences = true}),
-                            {.merge_mode = "sum"})(words);
+  const SymbolicTensor encoded = layers::Bidirectional(
+      layers::GRU(config.units, {.return_sequences = true}), {.merge_mode = "sum"})(words);
 
   // A decoder goes forward: padding behind a sentence changes nothing, and its labels weigh 0.
   const SymbolicTensor said = layers::Embedding(vocabulary, config.features)(target);

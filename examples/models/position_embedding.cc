@@ -21,8 +21,8 @@ class PositionEmbedding : public tf::keras::layers::Layer {
 
  protected:
   void build(const std::vector<tf::keras::Shape>& input_shapes) override {
-    embeddings_ = add_weight("embeddings", {length_, input_shapes[0].back()},
-                             {.initializer = "uniform"});
+    embeddings_ =
+        add_weight("embeddings", {length_, input_shapes[0].back()}, {.initializer = "uniform"});
   }
 
   Tensor call(const Tensor& input, const tf::keras::CallOptions&) override {

@@ -11,7 +11,7 @@ struct TransformerConfig {
   int64_t words = 40;   // of each language
   int64_t longest = 9;  // words of a sentence
   int64_t features = 64;
-  int64_t layers = 1;   // of the encoder, and of the decoder
+  int64_t layers = 1;  // of the encoder, and of the decoder
   int64_t heads = 4;
   int64_t inner = 128;  // units between two dense layers
   double dropout = 0.1;

@@ -25,16 +25,15 @@ SymbolicTensor attend(const BlockOptions& options, const SymbolicTensor& queries
 }
 
 SymbolicTensor feed_forward(const BlockOptions& options, const SymbolicTensor& x) {
-  const SymbolicTensor inner =
-      layers::Dense(options.inner, {.activation = options.activation})(x);
+  const SymbolicTensor inner = layers::Dense(options.inner, {.activation = options.activation})(x);
   return add_and_normalize(options, x, layers::Dense(x.shape().back())(inner));
 }
 
 }  // namespace
 
 SymbolicTensor embed(const EmbeddingsOptions& options, const SymbolicTensor& ids) {
-  const SymbolicTensor tokens = layers::Embedding(options.vocabulary, options.features,
-                                                  {.mask_zero = options.padded})(ids);
+  const SymbolicTensor tokens =
+      layers::Embedding(options.vocabulary, options.features, {.mask_zero = options.padded})(ids);
   return layers::Add()({tokens, position_embedding(options.length)(tokens)});
 }
 

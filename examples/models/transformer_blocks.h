@@ -19,7 +19,7 @@ struct BlockOptions {
 
 struct EmbeddingsOptions {
   int64_t vocabulary;
-  int64_t length;    // of the longest sequence
+  int64_t length;  // of the longest sequence
   int64_t features;
   // Whether the id 0 is padding, to which nobody attends.
   bool padded = false;
