@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <vector>
 
@@ -17,6 +18,15 @@ at::Tensor read(const std::string& path, const std::vector<int64_t>& shape, at::
   return values;
 }
 
+std::vector<int64_t> sizes_of_line(std::istream& file) {
+  std::string line;
+  std::getline(file, line);
+  std::istringstream words(line);
+  std::vector<int64_t> sizes;
+  for (int64_t size = 0; words >> size;) sizes.push_back(size);
+  return sizes;
+}
+
 }  // namespace
 
 Samples::Samples(const std::string& directory, const std::string& name) {
@@ -24,10 +34,8 @@ Samples::Samples(const std::string& directory, const std::string& name) {
   std::ifstream file(path + ".shape");
   std::string dtype;
   if (!(file >> dtype)) throw std::runtime_error(path + ".shape is missing");
-  std::vector<int64_t> shape;
-  for (int64_t size = 0; file >> size;) shape.push_back(size);
-  inputs_ = read(path + ".inputs", shape, dtype == "int64" ? at::kLong : at::kFloat);
-  labels_ = read(path + ".labels", {shape.at(0)}, at::kLong);
+  inputs_ = read(path + ".inputs", sizes_of_line(file), dtype == "int64" ? at::kLong : at::kFloat);
+  labels_ = read(path + ".labels", sizes_of_line(file), at::kLong);
 }
 
 std::pair<at::Tensor, at::Tensor> Samples::batch(int64_t index, int64_t size) const {

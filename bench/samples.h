@@ -15,7 +15,7 @@ class Samples {
   // Errors: std::runtime_error (a file is missing or short).
   Samples(const std::string& directory, const std::string& name);
 
-  // The `index`-th batch: inputs [size, ..] and labels int64 [size]. Inputs repeat after kInputs
+  // The `index`-th batch: inputs [size, ..] and labels int64 [size, ..]. Inputs repeat after kInputs
   // batches and labels after kLabels, so that no model can learn them by heart.
   // Errors: std::out_of_range (the size: batches overlap).
   std::pair<at::Tensor, at::Tensor> batch(int64_t index, int64_t size) const;

@@ -11,7 +11,8 @@ from harness import BENCH, DEBIAN_PYTHON
 
 # (OpenMP's, OpenBLAS's): the latter's spin after each product, on the cores that the former need.
 OPENMP_AND_BLAS = ((1, 1), (2, 2), (2, 1))
-IMAGE_MODELS = ("cnn", "resnet")
+IMAGE_MODELS = ("cnn", "densenet", "resnet")
+ONE_FORM_MODELS = ("bert", "densenet", "nmt", "transformer")
 # What the names of sides begin with: the program, and what titles say of it.
 PROGRAMS = {"torch": ("peers.torch_step", ""), "ddp": ("peers.torch_ddp", " DDP, 2 processes"),
             "fit": ("peers.torch_fit", ", a loop")}
@@ -62,8 +63,9 @@ def candidates(kind, start, model, batch):
     layouts = ["contiguous", "channels_last"] if model in IMAGE_MODELS else ["contiguous"]
     # A fused update of sparse gradients does not exist.
     forms = [form for form in kind.forms if (model, form) != ("embedding", "fused")]
-    # All candidates keep their trainings, and those of ResNet-18 would take 24 GiB.
-    forms = forms[-1:] if model == "resnet" else forms
+    # All candidates keep their trainings, and those of ResNet-18 would take 24 GiB. For those of
+    # examples/models the last form is the best, and compiling each of them takes a minute.
+    forms = forms[-1:] if model == "resnet" or model in ONE_FORM_MODELS else forms
     return [(label(threads, *blas_label(threads, blas),
                    *([layout] if model in IMAGE_MODELS else []), f"{form} optimizer"),
              start(kind.python(), threads, blas),

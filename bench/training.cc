@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/trainer.h"
+#include "example_training.h"
 #include "keras_models.h"
 #include "models.h"
 
@@ -17,6 +18,11 @@ namespace {
 namespace tf = cohort;
 using tf::Tensor;
 using Batch = tf::distribute::PerReplica<tf::Structure>;
+
+bool is_example(const std::string& model) {
+  return model == "bert" || model == "densenet" || model == "ncf" || model == "nmt" ||
+         model == "transformer";
+}
 
 std::vector<Batch> distribute(const tf::distribute::Strategy& strategy, const Samples& samples,
                               int64_t batch) {
@@ -138,6 +144,7 @@ std::unique_ptr<Training> train_with_strategy(const tf::distribute::Strategy& st
                                               const Samples& samples, const std::string& model,
                                               int64_t batch) {
   if (model == "cnn") return std::make_unique<GuideTraining>(strategy, samples, batch);
+  if (is_example(model)) return train_example(strategy, samples, model, batch);
   return std::make_unique<ModelTraining>(strategy, samples, model, batch);
 }
 
@@ -153,6 +160,13 @@ int64_t count_parameters(const std::string& model) {
     return guide.count_params();
   }
   if (const auto made = make_keras_model(model)) return made->count_params();
+  if (const auto made = make_example_model(model)) {
+    int64_t learned = 0;
+    for (const tf::Variable& variable : made->trainable_variables()) {
+      learned += variable.value().numel();
+    }
+    return learned;
+  }
   int64_t elements = 0;
   for (const Tensor& parameter : make_classifier(model)->parameters())
     elements += parameter.numel();

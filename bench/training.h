@@ -18,7 +18,8 @@ class Training {
 };
 
 // `model` on every replica of the strategy, `batch` samples each; "cnn" is guide 004's, of Keras
-// layers as those of make_keras_model are, the others are TorchModels of make_classifier.
+// layers as those of make_keras_model and make_example_model are, the others are TorchModels of
+// make_classifier.
 std::unique_ptr<Training> train_with_strategy(const cohort::distribute::Strategy& strategy,
                                               const Samples& samples, const std::string& model,
                                               int64_t batch);

@@ -1,8 +1,16 @@
-"""The models of the step benchmark in Keras: guide 004's, and those of bench/models.cc."""
+"""The models of the step benchmark in Keras: guide 004's, those of bench/models.cc, and those of
+examples/models, in the sizes of bench/example_training.cc."""
 
+import pathlib
+import sys
+
+import numpy as np
 import tensorflow as tf
 
-from samples import CLASSES, SAMPLES, VOCABULARY
+from samples import CLASSES, COLUMNS, LABELS_SHAPES, PADDED_LABELS, SAMPLES, VOCABULARY
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "models"))
+import in_keras  # noqa: E402
 
 layers = tf.keras.layers
 
@@ -57,7 +65,46 @@ def resnet():
     return tf.keras.Model(images, layers.Dense(CLASSES)(pooled))
 
 
+EXAMPLES = {
+    "densenet": {"size": 32, "blocks": (6, 6, 6), "classes": CLASSES},
+    "bert": {"words": 8188, "length": 128, "features": 128, "heads": 2, "inner": 512, "masked": 20,
+             "dropout": 0.1},
+    "ncf": {"users": 6040, "items": 3706, "factors": 16, "tower": (64, 32, 16)},
+    "nmt": {"words": 4000, "longest": 20, "features": 128, "units": 128, "dropout": 0.1},
+    "transformer": {"words": 4000, "longest": 20, "features": 128, "layers": 2, "inner": 512,
+                    "dropout": 0.1},
+}
+
+
+def inputs_of(name, array):
+    """What the model takes: the array, or its columns by name."""
+    if name not in COLUMNS:
+        return array
+    ends = np.cumsum([column.count for column in COLUMNS[name]])[:-1]
+    parts = np.split(array, ends, axis=1)
+    return {column.name: part[:, 0] if name == "ncf" else part
+            for column, part in zip(COLUMNS[name], parts)}
+
+
+def labels_of(name, array):
+    return array.reshape(-1, *LABELS_SHAPES.get(name, ()))
+
+
+def loss_of(name):
+    """loss(labels, logits) of each sample."""
+    losses = tf.keras.losses
+    if name == "ncf":
+        return losses.BinaryCrossentropy(from_logits=True, reduction=losses.Reduction.NONE)
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, reduction=losses.Reduction.NONE)
+    if name not in PADDED_LABELS:
+        return loss
+    return lambda labels, logits: tf.reduce_mean(
+        loss(labels, logits) * tf.cast(labels != 0, tf.float32), axis=1)
+
+
 def make(name, unroll=False):
+    if name in EXAMPLES:
+        return getattr(in_keras, name)(**EXAMPLES[name])
     model = lstm(unroll) if name == "lstm" else globals()[name]()
     _, shape, _ = SAMPLES[name]
     model.build((None, *shape))

@@ -20,14 +20,14 @@ def batches(directory, model, batch, strategy):
     """What each step gets: the replicas' inputs and labels, or plain tensors without a strategy."""
     inputs, dtype, shape, labels = samples.read(directory, model)
     inputs = np.frombuffer(inputs, dtype).reshape(shape)
-    labels = np.frombuffer(labels, np.int64)
+    labels = tensorflow_models.labels_of(model, np.frombuffer(labels, np.int64))
     replicas = strategy.num_replicas_in_sync if strategy else 1
     for chosen_inputs, chosen_labels in samples.ranges(batch * replicas):
         def piece(context, chosen_inputs=chosen_inputs, chosen_labels=chosen_labels):
             rank = context.replica_id_in_sync_group if context else 0
             mine = slice(rank * batch, (rank + 1) * batch)
-            return (tf.constant(inputs[chosen_inputs][mine]),
-                    tf.constant(labels[chosen_labels][mine]))
+            chosen = tensorflow_models.inputs_of(model, inputs[chosen_inputs][mine])
+            return (tf.nest.map_structure(tf.constant, chosen), tf.constant(labels[chosen_labels][mine]))
         yield (strategy.experimental_distribute_values_from_function(piece) if strategy
                else piece(None))
 
@@ -42,8 +42,7 @@ class Training:
         with strategy.scope() if strategy else tf.name_scope(""):
             self.model = tensorflow_models.make(name, unroll=unrolled == "unrolled")
             self.optimizer = tensorflow_models.make_optimizer(name, optimizer == "legacy")
-            self.loss = tf.keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, reduction=tf.keras.losses.Reduction.NONE)
+            self.loss = tensorflow_models.loss_of(name)
             self.accuracy = None
             if name == "cnn":  # guide 004's step has one
                 self.accuracy = tf.keras.metrics.SparseCategoricalAccuracy()

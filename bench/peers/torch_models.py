@@ -1,13 +1,14 @@
-"""The models of the step benchmark in PyTorch: those of bench/models.cc, and guide 004's."""
+"""The models of the step benchmark in PyTorch: those of bench/models.cc, guide 004's, and torch_examples'."""
 
 import torch
 from torch import nn
 
+from peers import torch_examples
 from samples import CLASSES, VOCABULARY
 
 # Keras' L2(1e-5) adds 1e-5 * sum(w^2) to the loss, whose gradient is that of this decay.
 GUIDE_WEIGHT_DECAY = 2e-5
-IMAGE_MODELS = ("cnn", "resnet")
+IMAGE_MODELS = ("cnn", "densenet", "resnet")
 
 
 class Cnn(nn.Sequential):
@@ -72,7 +73,13 @@ class ResNet18(nn.Sequential):
             nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, CLASSES))
 
 
-MODELS = {"cnn": Cnn, "mlp": Mlp, "embedding": Embedding, "lstm": Lstm, "resnet": ResNet18}
+MODELS = {"cnn": Cnn, "mlp": Mlp, "embedding": Embedding, "lstm": Lstm, "resnet": ResNet18,
+          **torch_examples.MODELS}
+
+
+def loss_of(name):
+    """loss(logits, labels), a mean."""
+    return torch_examples.LOSSES.get(name, nn.functional.cross_entropy)
 
 
 # How an optimizer goes through the parameters. Debian's PyTorch has the first two on CPUs.

@@ -19,6 +19,7 @@ def read(directory, model):
     inputs, dtype, shape, labels = samples.read(directory, model)
     inputs = torch.frombuffer(bytearray(inputs), dtype=getattr(torch, dtype)).reshape(shape)
     labels = torch.frombuffer(bytearray(labels), dtype=torch.int64)
+    labels = labels.reshape(-1, *samples.LABELS_SHAPES.get(model, ()))
     if model in torch_models.IMAGE_MODELS:
         inputs = inputs.permute(0, 3, 1, 2)
     return inputs, labels
@@ -48,6 +49,7 @@ class Model:
         self.beginning = copy.deepcopy(self.module.state_dict())
         # Guide 004's step has an accuracy.
         self.counts = name == "cnn"
+        self.loss_of_logits = torch_models.loss_of(name)
         if mode == "compiled":
             check_vectors()
         # Of one batch size: of several the graph would be of any size, and slower. A compiled step of the
@@ -60,7 +62,7 @@ class Model:
     def _loss(self, inputs, labels):
         logits = self.module(inputs)
         correct = (logits.detach().argmax(1) == labels).sum() if self.counts else 0
-        return torch.nn.functional.cross_entropy(logits, labels), correct
+        return self.loss_of_logits(logits, labels), correct
 
 
 def check_vectors():

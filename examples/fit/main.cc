@@ -7,9 +7,9 @@
 #include <cohort/cohort.h>
 
 #include "common/images.h"
+#include "common/strategies.h"
 #include "common/trainer.h"
 #include "options.h"
-#include "strategies.h"
 
 namespace tf = cohort;
 
@@ -38,7 +38,7 @@ void run(const Options& options) {
   tf::random::set_seed(options.seed);
   tf::config::set_logical_device_configuration(
       "CPU", options.strategy == "one_device" ? 1 : options.replicas);
-  const MadeStrategy made = make_strategy(options.strategy);
+  const examples::MadeStrategy made = examples::make_strategy(options.strategy);
   const auto scope = made.strategy.scope();
   const tf::keras::Sequential model = examples::create_model();
   model.compile({.optimizer = tf::keras::optimizers::Adam({.learning_rate = 1e-3}),

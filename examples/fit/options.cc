@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
-#include "strategies.h"
+#include "common/strategies.h"
 
 namespace fit {
 
@@ -15,7 +15,7 @@ Options parse_options(int argc, char** argv) {
   Options options;
   CLI::App app{"Trains guide 004's image classifier by Model::fit, under any strategy."};
   app.add_option("--strategy", options.strategy)
-      ->check(CLI::IsMember(strategy_names()))
+      ->check(CLI::IsMember(examples::strategy_names()))
       ->capture_default_str();
   app.add_option(
       "--data", options.data,

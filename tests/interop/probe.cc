@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
       {"checkpoint", use_checkpoint},
       {"distributed", read_distributed},
       {"divide_batch", divide_batch},
+      {"example", train_example},
       {"fit_with_tensor_board", fit_with_tensor_board},
       {"image", use_images},
       {"layer", run_layer},

@@ -112,6 +112,12 @@ Json reduce_values(const Json& request);
 // [steps]}, summed over the replicas.
 Json train_guide_004(const Json& request);
 
+// Trains a model of examples/models without dropout, on rows that it makes itself. Request: {"model":
+// name, "batches": how many different ones, "rows": of each, "steps", "floatx"}. Answer: {"weights":
+// [TENSOR], at the beginning, "batches": [{"inputs": TENSOR or {name: TENSOR}, "labels", "weights": TENSOR or
+// null}], "learning_rate", "losses": [steps]}, the batches are taken in turn.
+Json train_example(const Json& request);
+
 // A model and its optimizer, saved after some training steps or restored, then predicting and
 // training one step. Request: {"action": "save"|"restore", "model": name, "optimizer": {"class",
 // "options" (optimizer_json.h)}, "replicas", "inputs", "labels": TENSOR, "steps", "prefix" (save),

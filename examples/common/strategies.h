@@ -1,4 +1,4 @@
-// Strategies by their names: the only place of the program that knows them.
+// Strategies by their names: the only place of a program that knows them.
 #pragma once
 
 #include <cohort/cohort.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace fit {
+namespace examples {
 
 struct MadeStrategy {
   // The servers of a cluster in this process, where it has made one: they end after the strategy.
@@ -19,4 +19,4 @@ std::vector<std::string> strategy_names();
 // Errors: those of the strategies.
 MadeStrategy make_strategy(const std::string& name);
 
-}  // namespace fit
+}  // namespace examples

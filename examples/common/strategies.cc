@@ -1,8 +1,8 @@
-#include "strategies.h"
+#include "common/strategies.h"
 
 #include "common/in_process_cluster.h"
 
-namespace fit {
+namespace examples {
 
 namespace tf = cohort;
 using tf::distribute::Strategy;
@@ -25,7 +25,7 @@ MadeStrategy parameter_servers() {
   }
   constexpr int kWorkers = 2;
   constexpr int kPs = 1;
-  auto cluster = std::make_shared<examples::InProcessCluster>(kWorkers, kPs);
+  auto cluster = std::make_shared<InProcessCluster>(kWorkers, kPs);
   return {cluster, tf::distribute::ParameterServerStrategy(cluster->resolver())};
 }
 
@@ -58,4 +58,4 @@ MadeStrategy make_strategy(const std::string& name) {
   throw tf::InvalidArgumentError("no strategy is called '" + name + "'");
 }
 
-}  // namespace fit
+}  // namespace examples
