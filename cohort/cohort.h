@@ -103,6 +103,7 @@
 #include "cohort/keras/datasets/synthetic_images.h"
 #include "cohort/keras/keras.h"
 #include "cohort/ops/clip.h"
+#include "cohort/ops/ctc.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/indexed_slices.h"
 #include "cohort/ops/literal.h"
