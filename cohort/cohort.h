@@ -112,6 +112,8 @@
 #include "cohort/ops/nn_ops.h"
 #include "cohort/ops/random.h"
 #include "cohort/ops/reduce.h"
+#include "cohort/ops/sampling/candidate_sampler.h"
+#include "cohort/ops/sampling/stateless_random.h"
 #include "cohort/ops/tensor_ops.h"
 #include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"

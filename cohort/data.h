@@ -54,4 +54,5 @@
 #include "cohort/data/torch_dataset.h"
 #include "cohort/data/window.h"
 #include "cohort/ops/random.h"
+#include "cohort/ops/sampling/stateless_random.h"
 #include "cohort/version.h"
