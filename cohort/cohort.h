@@ -120,6 +120,7 @@
 #include "cohort/parameter_server/variables/cached_reads.h"
 #include "cohort/parameter_server/variables/embedding_lookup.h"
 #include "cohort/parameter_server/variables/partitioner.h"
+#include "cohort/parameter_server/variables/sampled_loss.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_manager.h"
