@@ -53,9 +53,9 @@ template <class T>
 struct Floats {
   static constexpr size_t kWordsOfUniform = 1;
   static T uniform(const uint32_t* words) { return uniform_of<T>(words[0]); }
-  static std::array<T, 2> normals(const uint32_t* words) {
-    const auto pair = normal_pair(uniform_of<float>(words[0]), uniform_of<float>(words[1]));
-    return {static_cast<T>(pair[0]), static_cast<T>(pair[1])};
+  // Not yet rounded to T.
+  static std::array<float, 2> normals(const uint32_t* words) {
+    return normal_pair(uniform_of<float>(words[0]), uniform_of<float>(words[1]));
   }
 };
 template <>
@@ -103,22 +103,25 @@ void fill_of(Philox& random, std::span<T> out, const UniformOptions& options) {
   }
 }
 
+// A standard normal, rounded to T after each step.
+template <class T, class Wide>
+T scaled_normal(Wide number, const NormalOptions& options) {
+  const T scaled = static_cast<T>(static_cast<T>(number) * static_cast<T>(options.stddev));
+  return static_cast<T>(scaled + static_cast<T>(options.mean));
+}
+
 template <class T>
 void fill_of(Philox& random, std::span<T> out, const NormalOptions& options) {
-  const T mean = static_cast<T>(options.mean);
-  const T stddev = static_cast<T>(options.stddev);
   for_words(random, out.size(), 2, 2 * Floats<T>::kWordsOfUniform,
             [&](const uint32_t* words, size_t i) {
               const auto pair = Floats<T>::normals(words);
-              out[i] = static_cast<T>(pair[0] * stddev) + mean;
-              if (i + 1 < out.size()) out[i + 1] = static_cast<T>(pair[1] * stddev) + mean;
+              out[i] = scaled_normal<T>(pair[0], options);
+              if (i + 1 < out.size()) out[i + 1] = scaled_normal<T>(pair[1], options);
             });
 }
 
 template <class T>
 void fill_truncated(Philox& random, std::span<T> out, const NormalOptions& options) {
-  const T mean = static_cast<T>(options.mean);
-  const T stddev = static_cast<T>(options.stddev);
   constexpr size_t kWidth = 2 * Floats<T>::kWordsOfUniform;
   constexpr size_t kGroup = 4 / Floats<T>::kWordsOfUniform;  // numbers that begin together
   for (size_t group = 0; group * kGroup < out.size(); ++group) {
@@ -127,9 +130,9 @@ void fill_truncated(Philox& random, std::span<T> out, const NormalOptions& optio
     for (size_t found = 0; found < wanted.size();) {
       std::array<uint32_t, kWidth> words;
       random.fill(words);
-      for (const T number : Floats<T>::normals(words.data())) {
-        if (!(std::abs(static_cast<double>(number)) < kStatelessTruncation)) continue;
-        if (found < wanted.size()) wanted[found++] = static_cast<T>(number * stddev) + mean;
+      for (const auto number : Floats<T>::normals(words.data())) {
+        if (!(std::abs(number) < kStatelessTruncation)) continue;
+        if (found < wanted.size()) wanted[found++] = scaled_normal<T>(number, options);
       }
     }
   }

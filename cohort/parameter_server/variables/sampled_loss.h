@@ -19,7 +19,9 @@ struct SampledSoftmaxLossOptions {
   int64_t num_true = 1;
   // Missing: those of random::log_uniform_candidate_sampler, unique.
   std::optional<random::SampledCandidates> sampled_values = std::nullopt;
-  bool remove_accidental_hits = true;  // drawn classes that are an example's own do not count
+  // Drawn classes that are an example's own do not count. (TensorFlow lets all but the last of
+  // equal ones count.)
+  bool remove_accidental_hits = true;
   std::optional<uint64_t> seed = std::nullopt;  // of the sampler
 };
 
