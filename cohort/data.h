@@ -63,4 +63,5 @@
 #include "cohort/image/resize.h"
 #include "cohort/image/transform.h"
 #include "cohort/ops/random.h"
+#include "cohort/ops/sampling/stateless_random.h"
 #include "cohort/version.h"

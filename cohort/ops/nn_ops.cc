@@ -3,11 +3,18 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/log1p.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/mean.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sort.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/unbind.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <numeric>
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
@@ -28,6 +35,19 @@ void check_alike(const char* what, const Tensor& labels, const Tensor& logits) {
   if (labels.defined() && logits.defined() && labels.sizes() == logits.sizes()) return;
   throw InvalidArgumentError(str("nn::", what, ": labels ", describe(labels), " and logits ",
                                  describe(logits), " differ in shape"));
+}
+
+void check_floating(const char* what, const Tensor& x) {
+  if (x.defined() && x.is_floating_point()) return;
+  throw InvalidArgumentError(
+      str("nn::", what, " takes a tensor of a floating dtype, but got ", describe(x)));
+}
+
+// All axes of x, for functions of libtorch that do not take none for all.
+std::vector<int64_t> all_axes_of(const Tensor& x) {
+  std::vector<int64_t> axes(static_cast<size_t>(x.dim()));
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
 }
 
 }  // namespace
@@ -95,10 +115,7 @@ Tensor dropout(const Tensor& x, double rate) {
   if (!(rate >= 0 && rate < 1)) {
     throw InvalidArgumentError(str("nn::dropout: rate is ", rate, "; it must be in [0, 1)"));
   }
-  if (!x.defined() || !x.is_floating_point()) {
-    throw InvalidArgumentError(
-        str("nn::dropout takes a tensor of a floating dtype, but got ", describe(x)));
-  }
+  check_floating("dropout", x);
   if (rate == 0) return x;
   const Tensor kept = random::uniform(x.sizes()).ge(rate).to(x.device(), x.scalar_type());
   return x * kept / (1 - rate);
@@ -140,6 +157,41 @@ Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels, const Tens
   return libtorch_call(kWhat, [&] {
     const Tensor places = labels.to(int64).unsqueeze(-1);
     return -at::log_softmax(logits, -1).gather(-1, places).squeeze(-1);
+  });
+}
+
+Tensor weighted_cross_entropy_with_logits(const Tensor& labels, const Tensor& logits,
+                                          const internal::Operand& pos_weight) {
+  check_alike("weighted_cross_entropy_with_logits", labels, logits);
+  check_floating("weighted_cross_entropy_with_logits", logits);
+  return libtorch_call("nn::weighted_cross_entropy_with_logits", [&] {
+    const Tensor log_weight = 1 + (pos_weight.tensor() - 1) * labels;
+    // log(1 + exp(-x)) of any x without overflow.
+    const Tensor softplus = at::log1p((-logits.abs()).exp()) + at::relu(-logits);
+    return (1 - labels) * logits + log_weight * softplus;
+  });
+}
+
+std::pair<Tensor, Tensor> moments(const Tensor& x, at::IntArrayRef axes, MomentsOptions options) {
+  check_floating("moments", x);
+  return libtorch_call("nn::moments", [&]() -> std::pair<Tensor, Tensor> {
+    // Each element is its own mean without axes, in TensorFlow, too.
+    if (axes.empty()) return {x, at::zeros_like(x)};
+    const Tensor wide = x.scalar_type() == DType::Half ? x.to(float32) : x;
+    const Tensor mean = wide.mean(axes, /*keepdim=*/true);
+    // The variance's gradient by the mean is 0.
+    const Tensor variance = (wide - mean.detach()).square().mean(axes, options.keepdims);
+    const Tensor shaped = options.keepdims ? mean : mean.reshape(variance.sizes());
+    return {shaped.to(x.scalar_type()), variance.to(x.scalar_type())};
+  });
+}
+
+Tensor l2_normalize(const Tensor& x, const L2NormalizeOptions& options) {
+  check_floating("l2_normalize", x);
+  return libtorch_call("nn::l2_normalize", [&] {
+    const std::vector<int64_t> axes = options.axis.empty() ? all_axes_of(x) : options.axis;
+    const Tensor squares = x.square().sum(axes, /*keepdim=*/true);
+    return x * at::rsqrt(maximum(squares, options.epsilon));
   });
 }
 

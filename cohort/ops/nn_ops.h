@@ -16,6 +16,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
+#include "cohort/ops/tensor_ops.h"
 
 namespace cohort {
 
@@ -54,6 +55,26 @@ COHORT_API Tensor softmax_cross_entropy_with_logits(const Tensor& labels, const 
 // Errors: also InvalidArgument (a label outside [0, classes)).
 COHORT_API Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels,
                                                            const Tensor& logits);
+// sigmoid_cross_entropy_with_logits in which the term of a label's positive part counts
+// `pos_weight` times: above 1 for fewer misses, below 1 for fewer false alarms.
+// Shapes: labels and logits alike; pos_weight [] or what is broadcast to them -> the logits'.
+COHORT_API Tensor weighted_cross_entropy_with_logits(const Tensor& labels, const Tensor& logits,
+                                                     const internal::Operand& pos_weight);
+
+struct MomentsOptions {
+  bool keepdims = false;  // keeps `axes` as dimensions of size 1
+};
+// The mean and the variance (not that of a sample: divided by the number of elements) over `axes`.
+// float16 is summed as float32. Shapes: x [..], floating -> two of x's shape without `axes`.
+COHORT_API std::pair<Tensor, Tensor> moments(const Tensor& x, at::IntArrayRef axes,
+                                             MomentsOptions options = {});
+
+struct L2NormalizeOptions {
+  std::vector<int64_t> axis = {};  // over which squares are summed; empty: over all
+  double epsilon = 1e-12;          // the least sum of squares by which is divided
+};
+// x / sqrt(max(sum of squares, epsilon)). Shape: [..], floating -> the same.
+COHORT_API Tensor l2_normalize(const Tensor& x, const L2NormalizeOptions& options = {});
 // Half of the sum of squares. Shape: [..] -> [].
 COHORT_API Tensor l2_loss(const Tensor& x);
 

@@ -115,5 +115,20 @@ TEST(NnOps, WhatDoesNotFitIsRefused) {
   EXPECT_THROW(pad(logits, {{1, 1}}), InvalidArgumentError);
 }
 
+// Values are those of TensorFlow 2.15.
+TEST(NnOps, MomentsAndNorms) {
+  const Tensor x = constant({{1., 2., 3.}, {3., 6., 9.}});
+  const auto [mean, variance] = nn::moments(x, {0});
+  EXPECT_THAT(numbers_of(mean), ElementsAre(2, 4, 6));
+  EXPECT_THAT(numbers_of(variance), ElementsAre(1, 4, 9));
+  EXPECT_EQ(nn::moments(x, {0, 1}, {.keepdims = true}).second.sizes(), at::IntArrayRef({1, 1}));
+  EXPECT_THROW(nn::moments(constant({1, 2}), {0}), InvalidArgumentError);
+  EXPECT_THAT(numbers_of(nn::l2_normalize(constant({{3., 4.}, {0., 0.}}), {.axis = {1}})),
+              Pointwise(DoubleNear(1e-6), {0.6, 0.8, 0., 0.}));
+  EXPECT_THAT(numbers_of(nn::weighted_cross_entropy_with_logits(constant({1., 0.5, 0.}),
+                                                                constant({1.5, -0.1, -10.}), 1.5)),
+              Pointwise(DoubleNear(1e-6), {0.30211994, 0.88049585, 4.5776367e-05}));
+}
+
 }  // namespace
 }  // namespace cohort

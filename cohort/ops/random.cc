@@ -1,6 +1,5 @@
 #include "cohort/ops/random.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <atomic>
@@ -11,9 +10,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/recording/step_recording.h"
-#include "cohort/core/structure/device.h"
 #include "cohort/ops/generator_streams.h"
 #include "cohort/ops/philox.h"
+#include "cohort/ops/random_checks.h"
 #include "cohort/ops/random_fill.h"
 #include "cohort/ops/testing_seed.h"
 
@@ -23,36 +22,6 @@ namespace {
 using internal::Philox;
 using internal::StepRecording;
 using internal::str;
-
-void check_shape(const char* what, at::IntArrayRef shape) {
-  for (int64_t size : shape) {
-    if (size < 0) {
-      throw InvalidArgumentError(str("random::", what, " was asked for the shape ",
-                                     internal::shape_str(shape), ", which has a negative size"));
-    }
-  }
-}
-
-[[noreturn]] void refuse_dtype(const char* what, DType dtype, const char* wanted) {
-  throw InvalidArgumentError(str("random::", what, " makes ", wanted, " tensors, but got dtype ",
-                                 internal::dtype_name(dtype)));
-}
-
-Tensor new_tensor(at::IntArrayRef shape, DType dtype) {
-  return at::empty(shape, at::TensorOptions().dtype(dtype));
-}
-
-void check_normal(const char* what, at::IntArrayRef shape, const NormalOptions& options) {
-  check_shape(what, shape);
-  if (!internal::is_random_float(options.dtype)) {
-    refuse_dtype(what, options.dtype, "floating-point");
-  }
-  if (!std::isfinite(options.mean) || !std::isfinite(options.stddev) || options.stddev < 0) {
-    throw InvalidArgumentError(str("random::", what,
-                                   " needs a finite mean and a finite stddev from 0 on, but got ",
-                                   "mean ", options.mean, ", stddev ", options.stddev));
-  }
-}
 
 // Every value of an integer dtype; as doubles its bounds are exact.
 UniformOptions full_range(DType dtype) {
@@ -67,16 +36,10 @@ template <class Options>
 Tensor drawn(const std::shared_ptr<internal::GeneratorStreams>& streams,
              void (*fill)(Philox&, const Tensor&, const Options&), at::IntArrayRef shape,
              const Options& options) {
-  StepRecording* const recording = StepRecording::current();
-  if (recording != nullptr && !internal::device_of_new_tensors().is_cpu()) {
-    return recording->host_values(
-        shape, options.dtype, [streams, fill, options](const Tensor& host) {
-          streams->draw([&](Philox& random) { fill(random, host, options); });
-        });
-  }
-  Tensor result = new_tensor(shape, options.dtype);
-  streams->draw([&](Philox& random) { fill(random, result, options); });
-  return result.to(internal::device_of_new_tensors(), /*non_blocking=*/true);
+  return internal::drawn_on_host(
+      shape, options.dtype, [streams, fill, options](const Tensor& host) {
+        streams->draw([&](Philox& random) { fill(random, host, options); });
+      });
 }
 
 // Numbers that stay on the host may decide what a step does.
@@ -125,32 +88,22 @@ RandomGenerator RandomGenerator::from_non_deterministic_state() {
 }
 
 Tensor RandomGenerator::uniform(at::IntArrayRef shape, UniformOptions options) const {
-  check_shape("uniform", shape);
-  const bool floating = internal::is_random_float(options.dtype);
-  if (!floating && !internal::is_random_integer(options.dtype)) {
-    refuse_dtype("uniform", options.dtype, "floating-point or integer");
-  }
-  if (!(options.minval < options.maxval) || !std::isfinite(options.maxval - options.minval)) {
-    throw InvalidArgumentError(
-        str("random::uniform needs minval below maxval, both finite, but got [", options.minval,
-            ", ", options.maxval, ")"));
-  }
+  internal::check_uniform("uniform", shape, options);
   return drawn(streams_.pointer(), internal::fill_uniform, shape, options);
 }
 
 Tensor RandomGenerator::normal(at::IntArrayRef shape, NormalOptions options) const {
-  check_normal("normal", shape, options);
+  internal::check_normal("normal", shape, options);
   return drawn(streams_.pointer(), internal::fill_normal, shape, options);
 }
 
 Tensor RandomGenerator::truncated_normal(at::IntArrayRef shape, NormalOptions options) const {
-  check_normal("truncated_normal", shape, options);
+  internal::check_normal("truncated_normal", shape, options);
   return drawn(streams_.pointer(), internal::fill_truncated_normal, shape, options);
 }
 
 Tensor RandomGenerator::uniform_full_int(at::IntArrayRef shape, DType dtype) const {
-  check_shape("uniform_full_int", shape);
-  if (!internal::is_random_integer(dtype)) refuse_dtype("uniform_full_int", dtype, "integer");
+  internal::check_uniform_full_int("uniform_full_int", shape, dtype);
   return drawn(streams_.pointer(), internal::fill_uniform, shape, full_range(dtype));
 }
 

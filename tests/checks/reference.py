@@ -88,8 +88,9 @@ SECTIONS = [
         "core/structure/unpack.h", "core/structure/leaf_type.h", "core/structure/spec.h", "core/structure/optional.h", "core/function_ref.h"]),
     ("Operations", "cohort", [
         "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
-        "ops/clip.h", "ops/indexed_slices.h", "keras/base/zip.h", "distribute/step/print.h"]),
-    ("Random numbers", "random", ["ops/random.h ops/random_options.h"]),
+        "ops/ctc.h", "ops/clip.h", "ops/indexed_slices.h", "keras/base/zip.h", "distribute/step/print.h"]),
+    ("Random numbers", "random", ["ops/random.h ops/random_options.h", "ops/sampling/stateless_random.h",
+        "ops/sampling/candidate_sampler.h"]),
     ("Lookup tables", "lookup", ["ops/lookup/static_hash_table.h", "ops/lookup/initializers.h"]),
     ("Variables, tapes, averages", "cohort", [
         "distribute/core/variable_spec.h", "distribute/variables/variable.h", "distribute/variables/variable_creator.h",
@@ -130,7 +131,8 @@ SECTIONS = [
     ("Parameter servers", "distribute", [
         "parameter_server/parameter_server_strategy.h", "parameter_server/variables/partitioner.h", "parameter_server/variables/sharded_variable.h",
         "parameter_server/variables/variable_placement.h",
-        "parameter_server/variables/embedding_lookup.h", "parameter_server/variables/cached_reads.h"]),
+        "parameter_server/variables/embedding_lookup.h",
+        "parameter_server/variables/sampled_loss.h", "parameter_server/variables/cached_reads.h"]),
     ("The coordinator", "distribute::coordinator", [
         "parameter_server/cluster_coordinator.h", "parameter_server/coordinator/coordinator_options.h", "cluster/rpc/coordinator_errors.h"]),
     ("Clusters", "distribute", [

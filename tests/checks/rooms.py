@@ -12,7 +12,7 @@ import tree
 ROOMS = {
     "core": [".", "bytes program", "host", "observe", "threads", "files", "profiler", "cpu", "structure",
              "recording/cuda", "recording"],
-    "ops": ["kernels vocabulary", "lookup", ".", "plan"],
+    "ops": ["kernels vocabulary", "lookup", ".", "plan sampling"],
     "image": ["codecs kernels", "."],
     "data": ["iteration records", "graph", ". storage", "files functions", "nodes", "sharding"],
     "cluster": ["launch rpc security", "grpc membership same_host", ".", "resolvers"],

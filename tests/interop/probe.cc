@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
       {"lookup", look_up},
       {"loss", compute_loss},
       {"metric", compute_metric},
+      {"nn", call_nn},
       {"normalization", adapt_normalization},
       {"optimizer", apply_optimizer},
       {"parse_examples", parse_examples},

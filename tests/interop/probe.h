@@ -91,6 +91,11 @@ Json use_weights(const Json& request);
 // {"log_dir", "epochs"}. Answer: {"loss": [epochs], "val_accuracy": [epochs]}.
 Json fit_with_tensor_board(const Json& request);
 
+// A function of nn:: or random:: (probe_nn.cc), and the gradients of its first output. Request:
+// {"function", "inputs": [TENSOR or null], "options": {...}, "cotangent": TENSOR (may be missing)}.
+// Answer: {"outputs": [TENSOR], "gradients": [TENSOR or null for each input]}, or {"error", "text"}.
+Json call_nn(const Json& request);
+
 // nn::compute_average_loss outside of any strategy.
 // Request: {"per_example_loss": TENSOR, "sample_weight": TENSOR or null, "global_batch": number or
 // null}. Answer: TENSOR.

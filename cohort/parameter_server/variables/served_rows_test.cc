@@ -19,6 +19,7 @@
 #include "cohort/optim/sgd.h"
 #include "cohort/parameter_server/cluster_coordinator.h"
 #include "cohort/parameter_server/variables/embedding_lookup.h"
+#include "cohort/parameter_server/variables/sampled_loss.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 
@@ -54,6 +55,20 @@ TEST_F(ServedRowsTest, LookupsReadEachRowOnce) {
   EXPECT_EQ(rows_and_values(1, before_1), Counts(1, 0));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { nn::embedding_lookup(v, at_rows({5})); }),
               HasSubstr("'table'"));
+}
+
+TEST_F(ServedRowsTest, ASampledLossReadsTheRowsOfItsClasses) {
+  const Variable weights = table();
+  const auto before = load(0), before_1 = load(1);
+  const random::SampledCandidates drawn = {.sampled_candidates = at_rows({0, 4}),
+                                           .true_expected_count = at::full({2, 1}, 1.f),
+                                           .sampled_expected_count = at::full({2}, 1.f)};
+  const Tensor losses =
+      nn::sampled_softmax_loss(weights, at::zeros({5}), at_rows({4, 4}).view({2, 1}),
+                               at::full({2, 2}, 0.1f), 2, 5, {.sampled_values = drawn});
+  EXPECT_TRUE(at::equal(losses[0], losses[1]));
+  EXPECT_EQ(rows_and_values(0, before), Counts(1, 0));
+  EXPECT_EQ(rows_and_values(1, before_1), Counts(1, 0));
 }
 
 TEST_F(ServedRowsTest, AStepReadsRowsOnceAndSeesWhatItAssigned) {
