@@ -39,6 +39,7 @@
 #include "cohort/core/structure/leaf_type.h"
 #include "cohort/core/structure/optional.h"
 #include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/core/structure/sparse_tensor.h"
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/structure/string_tensor.h"
 #include "cohort/core/structure/structure.h"

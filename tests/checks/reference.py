@@ -84,7 +84,7 @@ SECTIONS = [
         "core/program/task_id.h"]),
     ("The profiler", "profiler", ["core/profiler/profiler.h core/profiler/profile.h"]),
     ("Tensors and elements", "cohort", [
-        "core/structure/tensor.h", "core/structure/string_tensor.h", "core/structure/ragged_tensor.h", "core/structure/structure.h",
+        "core/structure/tensor.h", "core/structure/string_tensor.h", "core/structure/ragged_tensor.h", "core/structure/sparse_tensor.h", "core/structure/structure.h",
         "core/structure/unpack.h", "core/structure/leaf_type.h", "core/structure/spec.h", "core/structure/optional.h", "core/function_ref.h"]),
     ("Operations", "cohort", [
         "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
