@@ -322,6 +322,12 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (other dimensions
   // differ: names both elements).
   Dataset ragged_batch(int64_t batch_size, BatchOptions options = {}) const;
+  // Makes batches of one sparse tensor [batch_size, row_shape..] (sparse_tensor.h) of elements that
+  // are dense tensors of numbers of different sizes; kUnknownDim in row_shape stands for the
+  // longest in the batch. Every value is kept, also where it is 0.
+  // Errors: InvalidArgument (batch_size below 1; elements of another form or rank). While reading:
+  // InvalidArgument (an element is larger than row_shape: names it).
+  Dataset sparse_batch(int64_t batch_size, std::vector<int64_t> row_shape) const;
   // Datasets of `size` elements each, which may overlap: see window.h.
   // Errors: InvalidArgument (size, shift or stride below 1).
   WindowedDataset window(int64_t size, WindowOptions options = {}) const;
