@@ -209,6 +209,13 @@ class COHORT_API Dataset {
   // of another form or dtype).
   static Dataset sample_from_datasets(const std::vector<Dataset>& datasets,
                                       const SampleFromDatasetsOptions& options = {});
+  // The same, with weights that change: each draw takes the next element of `weights`, of shape
+  // [datasets], until one of them has ended.
+  // Errors: InvalidArgument (also options.weights; elements of `weights` of another form). While
+  // reading: InvalidArgument (as of weights: names the element), FailedPrecondition (100,000
+  // weights in a row leave only datasets that have ended).
+  static Dataset sample_from_datasets(const std::vector<Dataset>& datasets, const Dataset& weights,
+                                      const SampleFromDatasetsOptions& options = {});
   // Each element is the next one of the dataset whose index is the next element of
   // `choice_dataset`, an integer scalar.
   // Errors: InvalidArgument (no datasets; elements of another form or dtype; choices that are no
