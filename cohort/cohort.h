@@ -54,6 +54,7 @@
 #include "cohort/data/files/make_batched_features_dataset.h"
 #include "cohort/data/files/make_csv_dataset.h"
 #include "cohort/data/files/parse_example.h"
+#include "cohort/data/files/parse_sequence_example.h"
 #include "cohort/data/files/record_dataset_options.h"
 #include "cohort/data/files/text_line_dataset.h"
 #include "cohort/data/files/tfrecord_dataset.h"

@@ -104,7 +104,8 @@ SECTIONS = [
                           "data/iteration/state.h", "data/iter.h"]),
     ("Records and examples", "io", [
         "data/records/tfrecord_writer.h", "data/records/example_builder.h",
-        "data/files/parse_example.h data/files/example_features.h"]),
+        "data/files/parse_example.h data/files/example_features.h",
+        "data/files/parse_sequence_example.h"]),
     ("Transforms", "transform", [
         "transform/output/analyze.h", "transform/output/transform_output.h", "transform/graph/column.h",
         "transform/functions/mappers.h", "transform/functions/analyzers.h",
