@@ -77,7 +77,9 @@ SECTIONS = [
         "keras/training/progbar_logger.h", "keras/callbacks/save_freq.h"]),
     ("Utilities and data of Keras", "keras", [
         "keras/utils.h", "keras/base/backend.h", "keras/sidecar_evaluator.h", "keras/datasets/image_dataset.h",
-        "keras/datasets/mnist.h", "keras/datasets/fashion_mnist.h", "keras/datasets/synthetic_images.h"]),
+        "keras/datasets/mnist.h", "keras/datasets/fashion_mnist.h", "keras/datasets/synthetic_images.h",
+        "keras/datasets/directory_dataset.h", "keras/datasets/text_dataset_from_directory.h",
+        "keras/datasets/timeseries_dataset.h", "keras/datasets/pad_sequences.h"]),
     ("Programs", "cohort", [
         "core/program/run_program.h", "core/error.h", "core/errors.h", "core/program/interrupt.h", "core/observe/logging.h",
         "core/traceback.h", "core/program/memory.h", "core/observe/monitoring.h", "core/structure/device.h", "core/structure/device_settings.h",
