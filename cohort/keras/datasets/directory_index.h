@@ -15,7 +15,7 @@ namespace cohort::internal {
 
 // The options that all datasets of directories have.
 struct DirectoryQuery {
-  const char* function;
+  std::string function;  // whose name begins errors
   std::string directory;
   std::vector<std::string_view> formats;  // the ends of names, in lower case
   keras::utils::DirectoryLabels labels;

@@ -7,13 +7,15 @@
 namespace cohort::keras::utils {
 namespace {
 
-internal::DirectoryQuery query_of(const std::string& directory,
-                                  const TextDatasetFromDirectoryOptions& options) {
-  constexpr char kWhat[] = "text_dataset_from_directory";
+constexpr char kTextsOfDirectory[] = "text_dataset_from_directory";
+
+internal::DirectoryQuery texts_query(const std::string& directory,
+                                     const TextDatasetFromDirectoryOptions& options) {
   if (options.max_length && *options.max_length < 0) {
-    throw InvalidArgumentError(internal::str(kWhat, ": max_length is ", *options.max_length));
+    throw InvalidArgumentError(
+        internal::str(kTextsOfDirectory, ": max_length is ", *options.max_length));
   }
-  return {.function = kWhat,
+  return {.function = kTextsOfDirectory,
           .directory = directory,
           .formats = {".txt"},
           .labels = options.labels,
@@ -27,7 +29,7 @@ internal::DirectoryQuery query_of(const std::string& directory,
           .follow_links = options.follow_links};
 }
 
-internal::ReadFiles reader_of(const TextDatasetFromDirectoryOptions& options) {
+internal::ReadFiles texts_reader(const TextDatasetFromDirectoryOptions& options) {
   return [max_length = options.max_length](const data::Dataset& files, bool labelled) {
     const auto read = [max_length](const StringTensor& path) {
       std::string text = internal::directory_file_bytes(std::string(path.item()));
@@ -47,12 +49,12 @@ internal::ReadFiles reader_of(const TextDatasetFromDirectoryOptions& options) {
 
 DirectoryDataset text_dataset_from_directory(const std::string& directory,
                                              const TextDatasetFromDirectoryOptions& options) {
-  return internal::directory_dataset(query_of(directory, options), reader_of(options));
+  return internal::directory_dataset(texts_query(directory, options), texts_reader(options));
 }
 
 DirectoryDatasets text_datasets_from_directory(const std::string& directory,
                                                const TextDatasetFromDirectoryOptions& options) {
-  return internal::directory_datasets(query_of(directory, options), reader_of(options));
+  return internal::directory_datasets(texts_query(directory, options), texts_reader(options));
 }
 
 }  // namespace cohort::keras::utils
