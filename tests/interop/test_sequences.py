@@ -125,8 +125,8 @@ def test_ragged_features(probe):
         assert answer["parsed"] == probe_json(tf.io.parse_single_example(records[0], theirs)), ours
 
 
-@pytest.mark.parametrize("kind,values", [("RowSplits", [0, 2]), ("RowSplits", [1, 3]), ("RowLengths", [1, 9]),
-                                         ("RowStarts", [1, 2]), ("RowLimits", [4]), ("ValueRowIds", [0, 2, 1])])
+@pytest.mark.parametrize("kind,values", [("RowSplits", [0, 2]), ("RowLengths", [1, 9]), ("RowStarts", [1, 2]),
+                                         ("RowLimits", [4]), ("ValueRowIds", [0, 2, 1])])
 def test_wrong_partitions(probe, kind, values):
     record = tf.train.Example(features=tf.train.Features(feature={
         "r": feature([1, 2, 3], "int64"), "p": feature(values, "int64")})).SerializeToString()
