@@ -111,6 +111,7 @@
 #include "cohort/image/transform.h"
 #include "cohort/keras/datasets/directory_dataset.h"
 #include "cohort/keras/datasets/fashion_mnist.h"
+#include "cohort/keras/datasets/image_dataset_from_directory.h"
 #include "cohort/keras/datasets/mnist.h"
 #include "cohort/keras/datasets/pad_sequences.h"
 #include "cohort/keras/datasets/synthetic_images.h"

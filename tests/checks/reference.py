@@ -78,7 +78,8 @@ SECTIONS = [
     ("Utilities and data of Keras", "keras", [
         "keras/utils.h", "keras/base/backend.h", "keras/sidecar_evaluator.h", "keras/datasets/image_dataset.h",
         "keras/datasets/mnist.h", "keras/datasets/fashion_mnist.h", "keras/datasets/synthetic_images.h",
-        "keras/datasets/directory_dataset.h", "keras/datasets/text_dataset_from_directory.h",
+        "keras/datasets/directory_dataset.h", "keras/datasets/image_dataset_from_directory.h",
+        "keras/datasets/text_dataset_from_directory.h",
         "keras/datasets/timeseries_dataset.h", "keras/datasets/pad_sequences.h"]),
     ("Programs", "cohort", [
         "core/program/run_program.h", "core/error.h", "core/errors.h", "core/program/interrupt.h", "core/observe/logging.h",

@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
       {"pipeline", read_pipeline},
       {"prometheus_text", prometheus_text},
       {"preprocess", preprocess},
+      {"read_image_directory", read_image_directory},
       {"read_records", read_records},
       {"read_text_directory", read_text_directory},
       {"read_timeseries", read_timeseries},

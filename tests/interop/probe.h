@@ -167,6 +167,9 @@ Json sample_by_weights(const Json& request);
 // a list of {"class_names", "file_paths", "elements"}, two for the subset "both".
 Json read_text_directory(const Json& request);
 
+// keras::utils::image_dataset_from_directory. Request and answer likewise.
+Json read_image_directory(const Json& request);
+
 // keras::utils::timeseries_dataset_from_array. Request: {"data": TENSOR, "targets": TENSOR (may be
 // missing), "sequence_length", its options by name}. Answer: {"elements"}.
 Json read_timeseries(const Json& request);

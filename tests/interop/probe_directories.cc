@@ -1,9 +1,11 @@
 // keras::utils: datasets of directories and of arrays.
 #include <cohort/core/error.h>
+#include <cohort/keras/datasets/image_dataset_from_directory.h>
 #include <cohort/keras/datasets/pad_sequences.h>
 #include <cohort/keras/datasets/text_dataset_from_directory.h>
 #include <cohort/keras/datasets/timeseries_dataset.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -77,6 +79,22 @@ Json read_text_directory(const Json& request) {
       return {directory_json(text_dataset_from_directory(directory, options))};
     }
     const auto [training, validation] = text_datasets_from_directory(directory, options);
+    return {directory_json(training), directory_json(validation)};
+  });
+}
+
+Json read_image_directory(const Json& request) {
+  return answer_of([&]() -> Json {
+    auto options = directory_options<ImageDatasetFromDirectoryOptions>(request);
+    options.color_mode = request.value("color_mode", "rgb");
+    options.interpolation = request.value("interpolation", "bilinear");
+    options.crop_to_aspect_ratio = request.value("crop_to_aspect_ratio", false);
+    options.image_size = request.at("image_size").get<std::array<int64_t, 2>>();
+    const std::string directory = request.at("directory");
+    if (options.subset != "both") {
+      return {directory_json(image_dataset_from_directory(directory, options))};
+    }
+    const auto [training, validation] = image_datasets_from_directory(directory, options);
     return {directory_json(training), directory_json(validation)};
   });
 }

@@ -95,6 +95,48 @@ def test_wrong_options(probe, texts, options):
     assert answer["error"] == "INVALID_ARGUMENT"
 
 
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    rng = np.random.default_rng(2)
+    root = tmp_path_factory.mktemp("images")
+    for name, count in [("cats", 4), ("dogs", 3)]:
+        (root / name).mkdir()
+        for i in range(count):
+            # Smooth, so that JPEG's rounding stays small.
+            small = rng.integers(0, 256, (3, 4, 3)).astype("float32")
+            picture = tf.cast(tf.image.resize(small, (20 + 7 * i, 30 - 3 * i)), tf.uint8)
+            encoded = tf.io.encode_png(picture) if i % 2 else tf.io.encode_jpeg(picture)
+            (root / name / f"{i}.{'png' if i % 2 else 'jpg'}").write_bytes(encoded.numpy())
+    return root
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"label_mode": "binary"}, {"label_mode": "categorical"}, {"labels": None}, {"color_mode": "grayscale"},
+    {"batch_size": None}, {"batch_size": 3, "interpolation": "bicubic"}, {"interpolation": "nearest"},
+    {"interpolation": "area"}, {"crop_to_aspect_ratio": True}, {"crop_to_aspect_ratio": True, "image_size": [9, 31]}])
+def test_image_directory(probe, images, options):
+    options = {"image_size": [16, 12], "shuffle": False, **options}
+    expected = tf.keras.utils.image_dataset_from_directory(str(images), **options)
+    [ours] = probe("read_image_directory", {"directory": str(images), **options})
+    assert ours["file_paths"] == expected.file_paths
+    expected = [element_json(element) for element in expected]
+    assert len(ours["elements"]) == len(expected)
+    for our, their in zip(ours["elements"], expected):
+        if isinstance(their, list):
+            assert our[1] == their[1]
+            our, their = our[0], their[0]
+        assert our["dtype"] == their["dtype"]
+        np.testing.assert_allclose(from_json(our), from_json(their), rtol=1e-5, atol=1e-3)
+
+
+def test_image_split(probe, images):
+    split = {"seed": 5, "validation_split": 0.3, "image_size": [4, 4]}
+    training, validation = probe("read_image_directory", {"directory": str(images), **split, "subset": "both"})
+    theirs = tf.keras.utils.image_dataset_from_directory(str(images), **split, subset="both")
+    assert training["file_paths"] == theirs[0].file_paths
+    assert validation["file_paths"] == theirs[1].file_paths
+
+
 SERIES = [
     {"sequence_length": 3}, {"sequence_length": 4, "sequence_stride": 3, "sampling_rate": 2},
     {"sequence_length": 1, "batch_size": None}, {"sequence_length": 5, "start_index": 3, "end_index": 15},
