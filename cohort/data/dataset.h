@@ -209,6 +209,13 @@ class COHORT_API Dataset {
   // of another form or dtype).
   static Dataset sample_from_datasets(const std::vector<Dataset>& datasets,
                                       const SampleFromDatasetsOptions& options = {});
+  // The same, with weights that change: each draw takes the next element of `weights`, of shape
+  // [datasets], until one of them has ended.
+  // Errors: InvalidArgument (also options.weights; elements of `weights` of another form). While
+  // reading: InvalidArgument (as of weights: names the element), FailedPrecondition (100,000
+  // weights in a row leave only datasets that have ended).
+  static Dataset sample_from_datasets(const std::vector<Dataset>& datasets, const Dataset& weights,
+                                      const SampleFromDatasetsOptions& options = {});
   // Each element is the next one of the dataset whose index is the next element of
   // `choice_dataset`, an integer scalar.
   // Errors: InvalidArgument (no datasets; elements of another form or dtype; choices that are no
@@ -322,6 +329,12 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (other dimensions
   // differ: names both elements).
   Dataset ragged_batch(int64_t batch_size, BatchOptions options = {}) const;
+  // Makes batches of one sparse tensor [batch_size, row_shape..] (sparse_tensor.h) of elements that
+  // are dense tensors of numbers of different sizes; kUnknownDim in row_shape stands for the
+  // longest in the batch. Every value is kept, also where it is 0.
+  // Errors: InvalidArgument (batch_size below 1; elements of another form or rank). While reading:
+  // InvalidArgument (an element is larger than row_shape: names it).
+  Dataset sparse_batch(int64_t batch_size, std::vector<int64_t> row_shape) const;
   // Datasets of `size` elements each, which may overlap: see window.h.
   // Errors: InvalidArgument (size, shift or stride below 1).
   WindowedDataset window(int64_t size, WindowOptions options = {}) const;

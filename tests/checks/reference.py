@@ -77,14 +77,17 @@ SECTIONS = [
         "keras/training/progbar_logger.h", "keras/callbacks/save_freq.h"]),
     ("Utilities and data of Keras", "keras", [
         "keras/utils.h", "keras/base/backend.h", "keras/sidecar_evaluator.h", "keras/datasets/image_dataset.h",
-        "keras/datasets/mnist.h", "keras/datasets/fashion_mnist.h", "keras/datasets/synthetic_images.h"]),
+        "keras/datasets/mnist.h", "keras/datasets/fashion_mnist.h", "keras/datasets/synthetic_images.h",
+        "keras/datasets/directory_dataset.h", "keras/datasets/image_dataset_from_directory.h",
+        "keras/datasets/text_dataset_from_directory.h",
+        "keras/datasets/timeseries_dataset.h", "keras/datasets/pad_sequences.h"]),
     ("Programs", "cohort", [
         "core/program/run_program.h", "core/error.h", "core/errors.h", "core/program/interrupt.h", "core/observe/logging.h",
         "core/traceback.h", "core/program/memory.h", "core/observe/monitoring.h", "core/structure/device.h", "core/structure/device_settings.h",
         "core/program/task_id.h"]),
     ("The profiler", "profiler", ["core/profiler/profiler.h core/profiler/profile.h"]),
     ("Tensors and elements", "cohort", [
-        "core/structure/tensor.h", "core/structure/string_tensor.h", "core/structure/ragged_tensor.h", "core/structure/structure.h",
+        "core/structure/tensor.h", "core/structure/string_tensor.h", "core/structure/ragged_tensor.h", "core/structure/sparse_tensor.h", "core/structure/structure.h",
         "core/structure/unpack.h", "core/structure/leaf_type.h", "core/structure/spec.h", "core/structure/optional.h", "core/function_ref.h"]),
     ("Operations", "cohort", [
         "ops/make_tensor.h", "ops/literal.h", "ops/tensor_ops.h", "ops/reduce.h", "ops/nn_ops.h",
@@ -105,7 +108,8 @@ SECTIONS = [
                           "data/iteration/state.h", "data/iter.h"]),
     ("Records and examples", "io", [
         "data/records/tfrecord_writer.h", "data/records/example_builder.h",
-        "data/files/parse_example.h data/files/example_features.h"]),
+        "data/files/parse_example.h data/files/example_features.h",
+        "data/files/parse_sequence_example.h"]),
     ("Images", "image", ["image/resize.h", "image/crop.h", "image/flip.h", "image/transform.h", "image/color.h",
                          "image/random_image.h", "image/jpeg_quality.h"]),
     ("Files of images", "io", ["image/decode.h", "image/encode.h"]),

@@ -151,6 +151,43 @@ Json build_examples(const Json& request);
 // "shape" (fixed length only), "default": TENSOR (may be missing)}}}. Answer: {"parsed", "error"}.
 Json parse_examples(const Json& request);
 
+// io::parse_example, io::parse_sequence_example or parse_single_sequence_example. Request:
+// {"records": [hex], "single": bool, "features" or "context" and "sequences": {name: {"kind":
+// "fixed"|"sequence"|"var_len"|"ragged"|"sparse", "dtype", ...}}}. Answer: {"parsed", "error"}, where
+// a RaggedTensor is {"ragged": TENSOR, "splits": [TENSOR]}, a sparse one {"sparse": TENSOR,
+// "indices": TENSOR, "dense_shape"}.
+Json parse_records(const Json& request);
+
+// io::SequenceExampleBuilder. Request: {"examples": [{"context": {name: [n]}, "lists": {name:
+// [steps][n]}}]}. Answer: {"examples": [hex]}.
+Json build_sequence_examples(const Json& request);
+
+// Dataset::sparse_batch. Request: {"rows": [TENSOR], "batch_size", "row_shape"}. Answer as
+// parse_records.
+Json batch_sequences(const Json& request);
+
+// make_batched_features_dataset, unshuffled. Request: {"path", "batch_size", "features"}. Answer as
+// parse_records.
+Json batch_features(const Json& request);
+
+// Dataset::sample_from_datasets with a dataset of weights. Request: {"ranges": [[start, stop]],
+// "weights": TENSOR [draws, datasets], "stop": bool}. Answer: {"parsed": [n]}.
+Json sample_by_weights(const Json& request);
+
+// keras::utils::text_dataset_from_directory. Request: {"directory", its options by name}. Answer:
+// a list of {"class_names", "file_paths", "elements"}, two for the subset "both".
+Json read_text_directory(const Json& request);
+
+// keras::utils::image_dataset_from_directory. Request and answer likewise.
+Json read_image_directory(const Json& request);
+
+// keras::utils::timeseries_dataset_from_array. Request: {"data": TENSOR, "targets": TENSOR (may be
+// missing), "sequence_length", its options by name}. Answer: {"elements"}.
+Json read_timeseries(const Json& request);
+
+// keras::utils::pad_sequences. Request: {"sequences": [TENSOR], its options by name}. Answer: TENSOR.
+Json pad(const Json& request);
+
 // Writes an event file. Request: {"logdir", "summaries": [{"kind": "scalar"|"histogram"|"text",
 // "name", "step", "data": TENSOR (of text: strings), "description", "buckets" (may be missing)}]}.
 // Answer: {"path"}.

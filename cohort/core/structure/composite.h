@@ -2,13 +2,18 @@
 // with reserved keys, so that code that walks over structures (files, states, devices) need not
 // know of them.
 //
-//   {'$values', '$row_splits'}   a RaggedTensor (ragged_tensor.h)
+//   {'$values', '$row_splits'}   a RaggedTensor (ragged_tensor.h); a '$row_splits_1' and so on follow
+//                                for each further ragged dimension, the outermost first
 //   {'$row'}                     a row of one: batches of rows are RaggedTensors again
 //   {'$coo'}                     a sparse tensor in libtorch's COO layout (sparse_tensor.h)
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 
@@ -16,6 +21,11 @@ inline constexpr const char* kRaggedValues = "$values";
 inline constexpr const char* kRowSplits = "$row_splits";
 inline constexpr const char* kRaggedRow = "$row";
 inline constexpr const char* kSparse = "$coo";
+
+// The key of the splits of ragged dimension `level`, 0 for the outermost.
+inline std::string row_splits_key(size_t level) {
+  return level == 0 ? kRowSplits : str(kRowSplits, '_', level);
+}
 
 enum class Composite { kNone, kRagged, kRaggedRow, kSparse };
 
@@ -27,7 +37,7 @@ Composite composite_kind(const Tree& tree) {
   if (items.empty() || items[0].first.empty() || items[0].first[0] != '$') return Composite::kNone;
   if (items.size() == 1 && items[0].first == kRaggedRow) return Composite::kRaggedRow;
   if (items.size() == 1 && items[0].first == kSparse) return Composite::kSparse;
-  if (items.size() == 2 && items[0].first == kRaggedValues && items[1].first == kRowSplits) {
+  if (items.size() >= 2 && items[0].first == kRaggedValues && items[1].first == kRowSplits) {
     return Composite::kRagged;
   }
   return Composite::kNone;

@@ -111,20 +111,53 @@ TEST(RaggedTensor, IsAParameterAndAResult) {
             "<RaggedTensor [[0, 2, 4], [], [6, 8]]>");
 }
 
-TEST(SparseStructure, IsItsTensor) {
-  const Structure sparse = sparse_structure(sample().to_sparse());
-  EXPECT_EQ(sparse.tensor()._nnz(), 5);
-  EXPECT_EQ(str(sparse), "<sparse int64 [3,3], 5 values>");
-  EXPECT_EQ(str(StructureSpec::of(sparse)),
-            "SparseTensorSpec(TensorSpec(shape=(3, 3), dtype=int64))");
-  const Structure unmarked = sample().to_sparse();
-  EXPECT_EQ(StructureSpec::of(unmarked), StructureSpec::of(sparse));
-  EXPECT_EQ(StructureSpec::of(unmarked).first_mismatch(unmarked), std::nullopt);
-  EXPECT_EQ(StructureSpec::of(unmarked).first_mismatch(sparse), std::nullopt);
-  const auto sum =
-      internal::structure_function([](const Tensor& coo) { return Tensor(coo.to_dense().sum()); });
-  EXPECT_EQ(sum(sparse).tensor().item<int64_t>(), 10);
-  expect_error<InvalidArgumentError>([] { sparse_structure(at::ones({1})); }, "COO layout");
+// [[[1, 2], []], [], [[3], [4, 5, 6]]]
+RaggedTensor nested() {
+  return RaggedTensor::from_nested_row_splits(
+      at::arange(1, 7), {at::tensor({0, 2, 2, 4}, int64), at::tensor({0, 2, 2, 3, 6}, int64)});
+}
+
+TEST(NestedRaggedTensor, HasRaggedRows) {
+  const RaggedTensor ragged = nested();
+  EXPECT_EQ(ragged.ragged_rank(), 2);
+  EXPECT_EQ(str(Structure(ragged)), "<RaggedTensor [[[1, 2], []], [], [[3], [4, 5, 6]]]>");
+  EXPECT_EQ(str(Structure(ragged.inner())), "<RaggedTensor [[1, 2], [], [3], [4, 5, 6]]>");
+  EXPECT_EQ(str(ragged.row(2)), "<RaggedTensor [[3], [4, 5, 6]]>");
+  EXPECT_EQ(str(Structure(ragged.slice(1, 3))), "<RaggedTensor [[], [[3], [4, 5, 6]]]>");
+  EXPECT_EQ(str(ragged.inner().row(3)), "[4, 5, 6]");
+  EXPECT_EQ(str(Structure(RaggedTensor::from_row_splits(ragged.inner(), ragged.row_splits()))),
+            str(Structure(ragged)));
+  const RaggedTensor back = Structure(ragged);
+  EXPECT_EQ(back.ragged_rank(), 2);
+  EXPECT_EQ(str(StructureSpec::of(ragged)),
+            "RaggedTensorSpec(values=TensorSpec(shape=(None,), dtype=int64), "
+            "row_splits=TensorSpec(shape=(4,), dtype=int64), "
+            "row_splits_1=TensorSpec(shape=(None,), dtype=int64))");
+}
+
+TEST(NestedRaggedTensor, BecomesDenseAndSparse) {
+  const Tensor dense = nested().to_tensor(-1);
+  EXPECT_EQ(dense.sizes(), (std::vector<int64_t>{3, 2, 3}));
+  EXPECT_TRUE(at::equal(dense.select(0, 2), at::tensor({3, -1, -1, 4, 5, 6}, int64).view({2, 3})));
+  EXPECT_TRUE(at::equal(nested().to_sparse().to_dense(), nested().to_tensor()));
+}
+
+TEST(NestedRaggedTensor, WhatDoesNotFitIsRefused) {
+  expect_error<InvalidArgumentError>(
+      [] {
+        RaggedTensor::from_nested_row_splits(
+            at::arange(3), {at::tensor({0, 3}, int64), at::tensor({0, 1, 3}, int64)});
+      },
+      "row_splits end with 3, but there are 2 values");
+  expect_error<InvalidArgumentError>(
+      [] { RaggedTensor::from_nested_row_splits(at::arange(3), {}); }, "there are no row_splits");
+  expect_error<InvalidArgumentError>([] { nested()[0]; }, "one ragged dimension, but got one of 2");
+  expect_error<InvalidArgumentError>([] { sample().inner(); }, "are not ragged");
+  expect_error<OutOfRangeError>([] { nested().slice(1, 4); }, "rows [1, 4)");
+  const Structure strange = dict({{"$values", Tensor(at::arange(3))},
+                                  {"$row_splits", Tensor(at::tensor({0, 3}, int64))},
+                                  {"mine", Tensor(at::tensor({0, 3}, int64))}});
+  expect_error<InvalidArgumentError>([&] { const RaggedTensor wrong(strange); }, "a 'mine' in it");
 }
 
 }  // namespace

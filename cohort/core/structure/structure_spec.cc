@@ -128,6 +128,9 @@ StructureSpec StructureSpec::of(const Structure& structure) {
   const internal::Composite kind = internal::composite_kind(structure);
   if (kind == internal::Composite::kRagged || kind == internal::Composite::kRaggedRow) {
     items[0].second = items[0].second.leaf().with_batch_dim(kUnknownDim);
+    for (size_t i = 2; i < items.size(); ++i) {  // likewise the rows inside of rows
+      items[i].second = items[i].second.leaf().with_batch_dim(kUnknownDim);
+    }
   }
   return make_dict(std::move(items));
 }
@@ -198,8 +201,11 @@ std::ostream& operator<<(std::ostream& out, const StructureSpec& spec) {
   const auto& items = spec.items();
   switch (internal::composite_kind(spec)) {
     case internal::Composite::kRagged:
-      return out << "RaggedTensorSpec(values=" << items[0].second
-                 << ", row_splits=" << items[1].second << ')';
+      out << "RaggedTensorSpec(values=" << items[0].second;
+      for (size_t i = 1; i < items.size(); ++i) {
+        out << ", " << items[i].first.substr(1) << '=' << items[i].second;
+      }
+      return out << ')';
     case internal::Composite::kRaggedRow:
       return out << "RaggedTensorSpec(row=" << items[0].second << ')';
     case internal::Composite::kSparse:

@@ -10,6 +10,7 @@
 #include "cohort/data/files/batched_files.h"
 #include "cohort/data/files/parse_example.h"
 #include "cohort/data/files/tfrecord_dataset.h"
+#include "cohort/data/iteration/row_specs.h"
 
 namespace cohort::internal {
 namespace {
@@ -68,9 +69,8 @@ Dataset make_feature_batches(const data::Paths& file_pattern, int64_t batch_size
                                            .shuffle_buffer_size = options.shuffle_buffer_size,
                                            .shuffle_seed = options.shuffle_seed});
   const bool equal = options.drop_final_batch || !options.num_epochs;
-  const StructureSpec parsed = io::example_spec(features, true).map([&](const TensorSpec& leaf) {
-    return leaf.with_batch_dim(equal ? batch_size : kUnknownDim);
-  });
+  const StructureSpec parsed =
+      spec_with_rows(io::example_spec(features, true), equal ? batch_size : kUnknownDim);
   return records
       .map(
           [features, label](const StringTensor& serialized) {

@@ -1,12 +1,14 @@
 #include "cohort/data/iteration/composite_rows.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/core/structure/sparse_tensor.h"
 #include "cohort/data/iteration/leaf_rows.h"
 #include "cohort/data/iteration/sparse_rows.h"
 
@@ -22,16 +24,6 @@ struct Splits {
   Tensor tensor;
 };
 
-RaggedTensor slice_ragged(const RaggedTensor& ragged, int64_t begin, int64_t end) {
-  if (begin < 0 || begin > end || end > ragged.nrows()) {
-    throw OutOfRangeError(str("rows [", begin, ", ", end, ") are outside of ", ragged));
-  }
-  const Splits splits(ragged);
-  return RaggedTensor::from_row_splits(
-      ragged.flat_values().slice(splits[begin], splits[end]),
-      ragged.row_splits().slice(0, begin, end + 1) - splits[begin]);
-}
-
 Leaf concat_leaves(const std::vector<Leaf>& parts) {
   if (parts[0].is_strings()) {
     std::vector<StringTensor> strings;
@@ -43,10 +35,33 @@ Leaf concat_leaves(const std::vector<Leaf>& parts) {
   return at::cat(tensors);
 }
 
+// Parts below each other. All have the same number of ragged dimensions.
+RaggedTensor join(const std::vector<RaggedTensor>& parts) {
+  std::vector<Leaf> values;
+  for (const RaggedTensor& part : parts) values.push_back(part.flat_values());
+  std::vector<Tensor> splits;
+  for (size_t level = 0; level < parts[0].nested_row_splits().size(); ++level) {
+    std::vector<Tensor> ends = {at::zeros({1}, int64)};
+    int64_t end = 0;
+    for (const RaggedTensor& part : parts) {
+      const Tensor own = part.nested_row_splits()[level].cpu();
+      ends.push_back(own.slice(0, 1) + end);
+      end += own[-1].item<int64_t>();
+    }
+    splits.push_back(at::cat(ends));
+  }
+  return RaggedTensor::from_nested_row_splits(concat_leaves(values), splits);
+}
+
 RaggedTensor gather_ragged(const RaggedTensor& ragged, const Positions& rows) {
-  if (rows.is_run() && rows.stride() == 1) {
+  if (rows.size() == 0 || (rows.is_run() && rows.stride() == 1)) {
     const int64_t first = rows.size() == 0 ? 0 : rows[0];
-    return slice_ragged(ragged, first, first + rows.size());
+    return ragged.slice(first, first + rows.size());
+  }
+  if (ragged.ragged_rank() > 1) {
+    std::vector<RaggedTensor> parts;
+    for (int64_t i = 0; i < rows.size(); ++i) parts.push_back(ragged.slice(rows[i], rows[i] + 1));
+    return join(parts);
   }
   const Splits splits(ragged);
   std::vector<int64_t> lengths;
@@ -71,15 +86,13 @@ Structure stack_rows(const std::vector<Structure>& rows) {
   return RaggedTensor::from_row_lengths(concat_leaves(values), lengths);
 }
 
-Structure concat_ragged(const std::vector<Structure>& blocks) {
-  std::vector<Leaf> values;
-  std::vector<Tensor> lengths;
-  for (const Structure& block : blocks) {
-    const RaggedTensor ragged = block;
-    values.push_back(ragged.flat_values());
-    lengths.push_back(ragged.row_lengths());
-  }
-  return RaggedTensor::from_row_lengths(concat_leaves(values), at::cat(lengths));
+// RaggedTensors as the rows of one with a ragged dimension more.
+Structure stack_ragged(const std::vector<Structure>& elements) {
+  const std::vector<RaggedTensor> rows(elements.begin(), elements.end());
+  const Tensor splits = at::zeros({std::ssize(rows) + 1}, int64);
+  auto* split = splits.data_ptr<int64_t>();
+  for (size_t i = 0; i < rows.size(); ++i) split[i + 1] = split[i] + rows[i].nrows();
+  return RaggedTensor::from_row_splits(join(rows), splits);
 }
 
 std::vector<Tensor> tensors_of(const std::vector<Structure>& structures) {
@@ -120,6 +133,7 @@ Structure select_composite(const Structure& block, int64_t row) {
   switch (composite_kind(block)) {
     case Composite::kRagged: {
       const RaggedTensor ragged = block;
+      if (ragged.ragged_rank() > 1) return ragged.row(row);
       const Splits splits(ragged);
       return marked_row(ragged.flat_values().slice(splits[row], splits[row + 1]));
     }
@@ -135,7 +149,7 @@ Structure select_composite(const Structure& block, int64_t row) {
 Structure slice_composite(const Structure& block, int64_t begin, int64_t end) {
   switch (composite_kind(block)) {
     case Composite::kRagged:
-      return slice_ragged(block, begin, end);
+      return RaggedTensor(block).slice(begin, end);
     case Composite::kSparse:
       return sparse_structure(sparse::slice(block.tensor(), begin, end));
     default:
@@ -169,15 +183,14 @@ Structure stack_composites(const std::vector<Structure>& elements) {
     case Composite::kSparse:
       return sparse_structure(sparse::stack(tensors_of(elements)));
     default:
-      throw InvalidArgumentError(
-          "batches of RaggedTensors would be ragged in two dimensions; unbatch them first");
+      return stack_ragged(elements);
   }
 }
 
 Structure concat_composites(const std::vector<Structure>& blocks) {
   switch (composite_kind(blocks[0])) {
     case Composite::kRagged:
-      return concat_ragged(blocks);
+      return join({blocks.begin(), blocks.end()});
     case Composite::kSparse:
       return sparse_structure(sparse::concat(tensors_of(blocks)));
     default: {

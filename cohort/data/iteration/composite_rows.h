@@ -17,14 +17,15 @@ bool has_sparse_leaf(const Structure& structure);
 Structure with_marked_sparse(Structure structure);
 
 int64_t num_rows_of_composite(const Structure& block);
-// Row `row`: of a RaggedTensor a marked row, of a row its element without a mark.
+// Row `row`: of a RaggedTensor a marked row, or a RaggedTensor of one dimension less; of a row its
+// element without a mark.
 Structure select_composite(const Structure& block, int64_t row);
 Structure slice_composite(const Structure& block, int64_t begin, int64_t end);
 Structure gather_composite(const Structure& block, const Positions& rows);
 
 // Whether two of one form can be elements of one batch (`stacked`) or parts of one block.
 bool joinable(const Structure& a, const Structure& b, bool stacked);
-// Rows become a RaggedTensor. Errors: InvalidArgument (RaggedTensors, which would be ragged twice).
+// Rows become a RaggedTensor, and RaggedTensors one with a ragged dimension more.
 Structure stack_composites(const std::vector<Structure>& elements);
 Structure concat_composites(const std::vector<Structure>& blocks);
 

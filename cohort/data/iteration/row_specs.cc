@@ -6,16 +6,24 @@
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/core/structure/sparse_tensor.h"
 #include "cohort/data/iteration/sparse_rows.h"
 
 namespace cohort::internal {
 namespace {
 
-StructureSpec ragged_spec(const TensorSpec& values, int64_t rows) {
+// `dimensions`: the number of ragged dimensions; only the rows of the outermost are known.
+StructureSpec ragged_spec(const TensorSpec& values, int64_t rows, size_t dimensions) {
+  StructureSpec::Dict items = {{kRaggedValues, values}};
   const int64_t splits = rows == kUnknownDim ? kUnknownDim : rows + 1;
-  return StructureSpec::make_dict(
-      {{kRaggedValues, values}, {kRowSplits, TensorSpec({{splits}}, int64)}});
+  for (size_t level = 0; level < dimensions; ++level) {
+    items.emplace_back(row_splits_key(level),
+                       TensorSpec({{level == 0 ? splits : kUnknownDim}}, int64));
+  }
+  return StructureSpec::make_dict(std::move(items));
 }
+
+size_t ragged_dimensions(const StructureSpec& ragged) { return ragged.items().size() - 1; }
 
 const TensorSpec& first_leaf(const StructureSpec& composite) {
   return composite.items()[0].second.leaf();
@@ -37,12 +45,11 @@ StructureSpec stacked_spec(const StructureSpec& element, int64_t rows) {
       case Composite::kSparse:
         return with_first_leaf(node, first_leaf(node).with_leading_dim(rows));
       case Composite::kRaggedRow:
-        return ragged_spec(first_leaf(node), rows);
+        return ragged_spec(first_leaf(node), rows, 1);
       case Composite::kRagged:
         break;
     }
-    throw InvalidArgumentError(
-        str("a batch of ", node, " would be ragged in two dimensions; unbatch it first"));
+    return ragged_spec(first_leaf(node), rows, ragged_dimensions(node) + 1);
   });
 }
 
@@ -58,7 +65,10 @@ StructureSpec row_spec(const StructureSpec& batch) {
       case Composite::kRagged:
         break;
     }
-    return StructureSpec::make_dict({{kRaggedRow, first_leaf(node).with_batch_dim(kUnknownDim)}});
+    const TensorSpec values = first_leaf(node).with_batch_dim(kUnknownDim);
+    const size_t dimensions = ragged_dimensions(node);
+    if (dimensions > 1) return ragged_spec(values, kUnknownDim, dimensions - 1);
+    return StructureSpec::make_dict({{kRaggedRow, values}});
   });
 }
 
@@ -74,7 +84,7 @@ StructureSpec spec_with_rows(const StructureSpec& batch, int64_t rows) {
       case Composite::kRagged:
         break;
     }
-    return ragged_spec(first_leaf(node), rows);
+    return ragged_spec(first_leaf(node), rows, ragged_dimensions(node));
   });
 }
 
@@ -103,7 +113,9 @@ Structure empty_rows(const StructureSpec& batch, FunctionRef<Leaf(const TensorSp
   if (batch.is_leaf()) return empty(batch.leaf());
   const Composite kind = composite_kind(batch);
   if (kind == Composite::kRagged) {
-    return RaggedTensor::from_row_splits(empty(first_leaf(batch)), at::zeros({1}, int64));
+    return RaggedTensor::from_nested_row_splits(
+        empty(first_leaf(batch)),
+        std::vector<Tensor>(ragged_dimensions(batch), at::zeros({1}, int64)));
   }
   if (kind == Composite::kSparse) {
     const Leaf dense = empty(first_leaf(batch));

@@ -7,8 +7,7 @@
 
 namespace cohort::internal {
 
-// The spec of `rows` (or kUnknownDim) elements of this spec stacked. Errors: InvalidArgument
-// (batches of RaggedTensors, which would be ragged twice).
+// The spec of `rows` (or kUnknownDim) elements of this spec stacked.
 StructureSpec stacked_spec(const StructureSpec& element, int64_t rows);
 // The spec of one row of a batch. Errors: InvalidArgument (a scalar).
 StructureSpec row_spec(const StructureSpec& batch);

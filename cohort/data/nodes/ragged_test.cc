@@ -2,6 +2,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
@@ -266,10 +267,26 @@ TEST(RaggedDataset, RowsArePadded) {
                                      "make it dense");
 }
 
+TEST(RaggedDataset, BatchesOfBatchesAreRaggedInTwoDimensions) {
+  const Dataset batches = Dataset::from_tensor_slices(ragged_rows(5)).batch(2);
+  const Dataset twice = batches.batch(2);
+  DatasetIterator iterator = twice.iterator();
+  const RaggedTensor first = *iterator.next(), second = *iterator.next();
+  EXPECT_EQ(twice.element_spec().first_mismatch(first), std::nullopt);
+  EXPECT_EQ(first.ragged_rank(), 2);
+  EXPECT_EQ(str(Structure(first.inner())), str(Structure(ragged_rows(4))));
+  EXPECT_TRUE(at::equal(first.row_lengths(), at::tensor({2, 2}, int64)));
+  EXPECT_TRUE(at::equal(second.row_lengths(), at::tensor({1}, int64)));
+  // Rows of such batches are the batches again, in whichever way they are read.
+  EXPECT_EQ(texts(twice.unbatch()), texts(batches));
+  EXPECT_EQ(texts(twice.rebatch(3)), texts(batches.batch(3)));
+  EXPECT_EQ(twice.unbatch().element_spec(), batches.element_spec());
+  const Dataset shuffled = Dataset::from_tensor_slices(first).shuffle(2, {.seed = 3}).batch(2);
+  const RaggedTensor permuted = *shuffled.iterator().next();
+  EXPECT_EQ(permuted.values().sum().item<float>(), first.values().sum().item<float>());
+}
+
 TEST(RaggedDataset, WhatCannotBeBatchedIsRefused) {
-  const Dataset batches = Dataset::from_tensor_slices(ragged_rows(4)).batch(2);
-  expect_error<InvalidArgumentError>([&] { batches.batch(2).iterator().next(); },
-                                     "ragged in two dimensions");
   const Dataset wide = Dataset::range(2).map([](int64_t i) {
     return Tensor(at::zeros({1, i + 1}));
   });

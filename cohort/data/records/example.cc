@@ -141,22 +141,46 @@ size_t FeatureView::copy_ints(int64_t* out, size_t most) const {
   return count;
 }
 
-void for_each_feature(std::string_view example,
-                      FunctionRef<void(std::string_view name, const FeatureView&)> visit) {
-  WireReader message(example, kWhat);
-  while (message.next()) {
-    if (message.field() != 1) continue;
-    WireReader features(message.bytes(), kWhat);
-    while (features.next()) {
-      if (features.field() != 1) continue;
-      WireReader entry(features.bytes(), kWhat);
+namespace {
+
+// visit(name, value) for each entry of the maps that field `field` of `message` holds.
+void for_each_entry(std::string_view message, uint32_t field,
+                    FunctionRef<void(std::string_view name, std::string_view value)> visit) {
+  WireReader outer(message, kWhat);
+  while (outer.next()) {
+    if (outer.field() != field) continue;
+    WireReader entries(outer.bytes(), kWhat);
+    while (entries.next()) {
+      if (entries.field() != 1) continue;
+      WireReader entry(entries.bytes(), kWhat);
       std::string_view name, value;
       while (entry.next()) {
         if (entry.field() == 1) name = entry.bytes();
         if (entry.field() == 2) value = entry.bytes();
       }
-      visit(name, FeatureView(value));
+      visit(name, value);
     }
+  }
+}
+
+}  // namespace
+
+void for_each_feature(std::string_view example,
+                      FunctionRef<void(std::string_view name, const FeatureView&)> visit) {
+  for_each_entry(example, 1, [&](std::string_view name, std::string_view value) {
+    visit(name, FeatureView(value));
+  });
+}
+
+void for_each_feature_list(std::string_view sequence_example,
+                           FunctionRef<void(std::string_view name, std::string_view list)> visit) {
+  for_each_entry(sequence_example, 2, visit);
+}
+
+void for_each_step(std::string_view list, FunctionRef<void(const FeatureView&)> visit) {
+  WireReader steps(list, kWhat);
+  while (steps.next()) {
+    if (steps.field() == 1) visit(FeatureView(steps.bytes()));
   }
 }
 

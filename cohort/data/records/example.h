@@ -5,7 +5,12 @@
 //   message Feature   { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2;
 //                                    Int64List int64_list = 3; } }
 //
-// each list one repeated field 1: bytes; float, int64, packed or not.
+// each list one repeated field 1: bytes; float, int64, packed or not. And SequenceExample, with
+// features of its own (the context) and lists of features, one a step:
+//
+//   message SequenceExample { Features context = 1; FeatureLists feature_lists = 2; }
+//   message FeatureLists    { map<string, FeatureList> feature_list = 1; }
+//   message FeatureList     { repeated Feature feature = 1; }
 #pragma once
 
 #include <cstdint>
@@ -49,10 +54,18 @@ class FeatureView {
   FeatureKind kind_ = FeatureKind::kNone;
 };
 
-// visit(name, feature) for each feature of a serialized Example, in the order of the message; a
-// name that comes twice is visited twice, and the last one counts.
+// visit(name, feature) for each feature of a serialized Example, or of the context of a serialized
+// SequenceExample, in the order of the message; a name that comes twice is visited twice, and the
+// last one counts.
 // Errors: DataLoss (not an Example).
 void for_each_feature(std::string_view example,
                       FunctionRef<void(std::string_view name, const FeatureView&)> visit);
+
+// visit(name, list) for each feature list of a serialized SequenceExample, likewise.
+// Errors: DataLoss (not a SequenceExample).
+void for_each_feature_list(std::string_view sequence_example,
+                           FunctionRef<void(std::string_view name, std::string_view list)> visit);
+// visit(feature) for each step of such a list, in order. Errors: DataLoss.
+void for_each_step(std::string_view list, FunctionRef<void(const FeatureView&)> visit);
 
 }  // namespace cohort::internal

@@ -38,6 +38,29 @@ struct Example {
 };
 void fields(auto& f, Example& example) { f(1, example.features, internal::kAlways); }
 
+struct FeatureList {
+  const std::vector<std::string>& steps;
+};
+void fields(auto& f, FeatureList& list) { f(1, list.steps); }
+
+struct FeatureLists {
+  const std::map<std::string, std::vector<std::string>, std::less<>>& by_name;
+};
+void fields(auto& f, FeatureLists& lists) {
+  std::vector<std::pair<std::string_view, FeatureList>> entries;
+  for (const auto& [name, steps] : lists.by_name) entries.emplace_back(name, FeatureList{steps});
+  f(1, entries);
+}
+
+struct SequenceExample {
+  Features context;
+  FeatureLists lists;
+};
+void fields(auto& f, SequenceExample& example) {
+  f(1, example.context);
+  f(2, example.lists);
+}
+
 template <class Value>
 std::string feature(FeatureKind kind, std::span<const Value> values) {
   return internal::encode_fields(Feature<Value>{kind, {values}});
@@ -81,6 +104,48 @@ ExampleBuilder& ExampleBuilder::add_ints(std::string_view name,
 
 std::string ExampleBuilder::serialize() const {
   return internal::encode_fields(Example{{features_}});
+}
+
+std::vector<std::string>& SequenceExampleBuilder::steps(std::string_view name) {
+  return lists_[std::string(name)];
+}
+
+SequenceExampleBuilder& SequenceExampleBuilder::add_step_bytes(
+    std::string_view name, std::span<const std::string_view> values) {
+  steps(name).push_back(feature(FeatureKind::kBytes, values));
+  return *this;
+}
+SequenceExampleBuilder& SequenceExampleBuilder::add_step_floats(std::string_view name,
+                                                                std::span<const float> values) {
+  steps(name).push_back(feature(FeatureKind::kFloats, values));
+  return *this;
+}
+SequenceExampleBuilder& SequenceExampleBuilder::add_step_ints(std::string_view name,
+                                                              std::span<const int64_t> values) {
+  steps(name).push_back(feature(FeatureKind::kInts, values));
+  return *this;
+}
+
+SequenceExampleBuilder& SequenceExampleBuilder::add_step_bytes(
+    std::string_view name, std::initializer_list<std::string_view> values) {
+  return add_step_bytes(name, span_of(values));
+}
+SequenceExampleBuilder& SequenceExampleBuilder::add_step_floats(
+    std::string_view name, std::initializer_list<float> values) {
+  return add_step_floats(name, span_of(values));
+}
+SequenceExampleBuilder& SequenceExampleBuilder::add_step_ints(
+    std::string_view name, std::initializer_list<int64_t> values) {
+  return add_step_ints(name, span_of(values));
+}
+
+SequenceExampleBuilder& SequenceExampleBuilder::add_list(std::string_view name) {
+  steps(name);
+  return *this;
+}
+
+std::string SequenceExampleBuilder::serialize() const {
+  return internal::encode_fields(SequenceExample{{context_.features_}, {lists_}});
 }
 
 }  // namespace cohort::io

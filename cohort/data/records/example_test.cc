@@ -105,6 +105,47 @@ TEST(Example, CopiesNoMoreThanThereIsRoomFor) {
   EXPECT_EQ(one, 1);
 }
 
+using Steps = std::map<std::string, std::vector<FeatureView>>;
+
+Steps parse_lists(const std::string& example) {
+  Steps lists;
+  for_each_feature_list(example, [&](std::string_view name, std::string_view list) {
+    std::vector<FeatureView>& steps = lists[std::string(name)];
+    steps.clear();
+    for_each_step(list, [&](const FeatureView& step) { steps.push_back(step); });
+  });
+  return lists;
+}
+
+TEST(SequenceExample, WhatIsBuiltIsParsed) {
+  io::SequenceExampleBuilder builder;
+  builder.context().add_ints("id", {7});
+  builder.add_step_ints("a", {1, 2}).add_step_ints("a", {}).add_step_floats("b", {0.5f});
+  builder.add_step_bytes("c", {"x"}).add_list("none").add_list("c");
+  const std::string bytes = builder.serialize();
+  auto context = parse(bytes);
+  EXPECT_THAT(ints(context["id"]), ElementsAre(7));
+  Steps lists = parse_lists(bytes);
+  ASSERT_EQ(lists.size(), 4u);
+  ASSERT_EQ(lists["a"].size(), 2u);
+  EXPECT_THAT(ints(lists["a"][0]), ElementsAre(1, 2));
+  EXPECT_THAT(ints(lists["a"][1]), IsEmpty());
+  EXPECT_THAT(floats(lists["b"][0]), ElementsAre(0.5f));
+  EXPECT_THAT(strings(lists["c"][0]), ElementsAre("x"));
+  EXPECT_THAT(lists["none"], IsEmpty());
+  EXPECT_EQ(builder.serialize(), bytes);
+  EXPECT_TRUE(parse_lists(io::SequenceExampleBuilder().serialize()).empty());
+}
+
+TEST(SequenceExample, DamageIsAnError) {
+  io::SequenceExampleBuilder builder;
+  builder.add_step_ints("a", {300, 2}).add_step_ints("a", {1});
+  const std::string bytes = builder.serialize();
+  for (size_t size = 1; size < bytes.size(); ++size) {
+    EXPECT_THROW(parse_lists(bytes.substr(0, size)), DataLossError) << size;
+  }
+}
+
 TEST(Example, DamageIsAnError) {
   const std::string bytes = io::ExampleBuilder().add_ints("abc", {300, 2}).serialize();
   for (size_t size = 1; size < bytes.size(); ++size) {

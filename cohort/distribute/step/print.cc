@@ -139,13 +139,20 @@ std::string row_text(const Leaf& row, int64_t summarize) {
   });
 }
 
+std::string rows_text(const RaggedTensor& ragged, int64_t summarize) {
+  return list_text(ragged.nrows(), summarize, [&](int64_t i) {
+    const Structure row = ragged.row(i);
+    return row.is_leaf() ? row_text(row.leaf(), summarize) : rows_text(row, summarize);
+  });
+}
+
 std::string ragged_text(const RaggedTensor& ragged, int64_t summarize) {
   const Leaf& values = ragged.flat_values();
-  const RaggedTensor on_cpu = RaggedTensor::from_row_splits(
-      values.is_strings() ? values : Leaf(values.tensor().detach().cpu()),
-      ragged.row_splits().cpu());
-  return list_text(ragged.nrows(), summarize,
-                   [&](int64_t i) { return row_text(on_cpu[i], summarize); });
+  std::vector<Tensor> splits;
+  for (const Tensor& level : ragged.nested_row_splits()) splits.push_back(level.cpu());
+  return rows_text(RaggedTensor::from_nested_row_splits(
+                       values.is_strings() ? values : Leaf(values.tensor().detach().cpu()), splits),
+                   summarize);
 }
 
 std::string tuple_text(const std::vector<std::string>& members) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/core/structure/sparse_tensor.h"
 #include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/make_tensor.h"

@@ -1,5 +1,8 @@
 #include "cohort/distribute/values/ragged_values.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
+
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
@@ -16,8 +19,16 @@ Structure map_ragged(const Structure& value, FunctionRef<Structure(const Structu
   });
 }
 
-Structure ragged_of(const Leaf& values, const Tensor& rows) {
-  return Structure::make_dict({{kRaggedValues, values}, {kRowSplits, rows}});
+Structure map_splits(const Structure& ragged, FunctionRef<Tensor(const Tensor&)> fn) {
+  Structure::Dict items = ragged.items();
+  for (size_t i = 1; i < items.size(); ++i) items[i].second = fn(items[i].second.tensor());
+  return Structure::make_dict(std::move(items));
+}
+
+Tensor lengths_of(const Tensor& splits) { return splits.slice(0, 1) - splits.slice(0, 0, -1); }
+
+Tensor splits_of(const Tensor& lengths) {
+  return at::cat({at::zeros({1}, lengths.options()), lengths.cumsum(0)});
 }
 
 }  // namespace
@@ -45,14 +56,13 @@ Structure with_row_lengths(const char* what, const Structure& value, int64_t axi
                                    " is not supported (", node,
                                    "); gather along axis 0, or make it dense with to_tensor"));
     }
-    const RaggedTensor ragged = node;
-    return ragged_of(ragged.flat_values(), ragged.row_lengths());
+    return map_splits(RaggedTensor(node), lengths_of);
   });
 }
 
 Structure with_row_splits(const Structure& gathered) {
   return map_ragged(gathered, [](const Structure& node) -> Structure {
-    return RaggedTensor::from_row_lengths(node[0].leaf(), node[1].tensor());
+    return RaggedTensor(map_splits(node, splits_of));
   });
 }
 

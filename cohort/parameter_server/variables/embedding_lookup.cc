@@ -192,6 +192,7 @@ SparseValues::SparseValues(const Tensor& coo) {
 }
 
 SparseValues::SparseValues(const RaggedTensor& ragged) : batch_({ragged.nrows()}) {
+  internal::singly_ragged(ragged, "a lookup");
   values_ = ragged.values().cpu();
   if (values_.dim() != 1) {
     throw InvalidArgumentError(

@@ -61,6 +61,11 @@ LeafType type_of(const TensorSpec& spec) {
 
 ColumnType column_type(const std::string& name, const StructureSpec& spec) {
   const Composite kind = spec.is_dict() ? composite_kind(spec) : Composite::kNone;
+  if (kind == Composite::kRagged && spec.items().size() > 2) {
+    throw InvalidArgumentError(str("column ", quoted(name),
+                                   ": its rows are ragged themselves; columns have one ragged "
+                                   "dimension"));
+  }
   if (kind == Composite::kRagged || kind == Composite::kSparse) {
     return {.dtype = type_of(spec.items()[0].second.leaf()), .kind = ColumnKind::kRagged};
   }
@@ -100,6 +105,7 @@ std::optional<ColumnValue> column_of(const Structure& structure) {
   const Composite kind = composite_kind(structure);
   if (kind == Composite::kRagged) {
     const RaggedTensor ragged(structure);
+    if (ragged.ragged_rank() > 1) return std::nullopt;
     return ColumnValue{.values = ragged.flat_values(), .row_splits = ragged.row_splits()};
   }
   if (kind == Composite::kSparse) return from_sparse(structure.items()[0].second.tensor());

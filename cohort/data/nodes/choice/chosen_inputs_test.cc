@@ -156,6 +156,62 @@ TEST(SampleFromDatasets, WorkersDivideItsElements) {
   EXPECT_EQ(ints(auto_shard(sampled, {.num_workers = 2, .index = 1})), odd);
 }
 
+// The first dataset alone, then both, over and over.
+Dataset changing_weights(int64_t draws) {
+  return Dataset::range(draws).map([](int64_t i) {
+    return Tensor(at::tensor({1.0, i < 3 ? 0.0 : 1.0}));
+  });
+}
+
+TEST(SampleFromDatasets, WeightsMayBeADataset) {
+  const std::vector<Dataset> datasets = {Dataset::counter(0), Dataset::counter(1000)};
+  const Dataset sampled =
+      Dataset::sample_from_datasets(datasets, changing_weights(203), {.seed = 5});
+  EXPECT_EQ(sampled.cardinality(), kUnknownCardinality);
+  const auto elements = ints(sampled);
+  EXPECT_EQ(elements.size(), 203u) << "one draw for each of the weights";
+  EXPECT_THAT(std::vector<int64_t>(elements.begin(), elements.begin() + 3), ElementsAre(0, 1, 2));
+  const auto of_second =
+      std::count_if(elements.begin(), elements.end(), [](int64_t x) { return x >= 1000; });
+  EXPECT_NEAR(static_cast<double>(of_second), 100, 35);
+  // A dataset that has ended is drawn no more.
+  const Dataset rest = Dataset::sample_from_datasets({Dataset::range(2), Dataset::range(50, 60)},
+                                                     changing_weights(100), {.seed = 5});
+  EXPECT_EQ(ints(rest).size(), 12u);
+  EXPECT_EQ(ints(auto_shard(rest, {.num_workers = 2, .index = 1})), ints(rest.shard(2, 1)));
+  EXPECT_THAT(rest.explain(), HasSubstr("sample_from_datasets(weights=read, seed=5)"));
+}
+
+TEST(SampleFromDatasets, ReadWeightsResume) {
+  expect_resumable([] {
+    return Dataset::sample_from_datasets(
+               {sequential(Dataset::range(5)), Dataset::range(10, 20).shuffle(4, {.seed = 1})},
+               sequential(changing_weights(12)), {.seed = 9, .rerandomize_each_iteration = true})
+        .repeat(2);
+  });
+}
+
+TEST(SampleFromDatasets, WrongReadWeightsAreRefused) {
+  const std::vector<Dataset> two = {Dataset::range(3), Dataset::range(3)};
+  const auto weights = [](const Tensor& each) { return Dataset::from_tensors(each).repeat(); };
+  const auto fails = [&](const Tensor& each, const char* text) {
+    expect_error<InvalidArgumentError>(
+        [&] { ints(Dataset::sample_from_datasets(two, weights(each))); }, text);
+  };
+  fails(at::tensor({1.0}), "one for each of 2 datasets");
+  fails(at::ones({2}, at::kLong), "must be floating-point numbers");
+  fails(at::tensor({1.0, -1.0}), "element 0 of weights: a weight is -1");
+  fails(at::tensor({0.0, 0.0}), "all weights are 0");
+  expect_error<InvalidArgumentError>(
+      [&] {
+        Dataset::sample_from_datasets(two, weights(at::tensor({1.0, 1.0})), {.weights = {1, 1}});
+      },
+      "give one");
+  const Dataset stuck = Dataset::sample_from_datasets(two, weights(at::tensor({1.0, 0.0})));
+  EXPECT_THAT(outcomes(stuck.take(4)),
+              ElementsAre("0", "1", "2", HasSubstr("the last 100000 elements of weights are 0")));
+}
+
 TEST(SampleFromDatasets, Errors) {
   const std::vector<Dataset> two = {Dataset::range(3), Dataset::range(3)};
   const auto fails = [&](std::vector<double> weights, const char* text) {

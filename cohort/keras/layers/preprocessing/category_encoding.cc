@@ -92,6 +92,8 @@ class CategoryEncodingImpl final : public Layer {
     if (kind == internal::Composite::kRagged) {
       const RaggedTensor rows = inputs;
       const RaggedTensor given = weights;
+      internal::singly_ragged(rows, where());
+      internal::singly_ragged(given, where());
       if (!given.flat_values().is_tensor() || !given.row_splits().equal(rows.row_splits())) fail();
       return given.values().detach();
     }

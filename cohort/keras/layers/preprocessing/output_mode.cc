@@ -121,6 +121,7 @@ Structure encode_ragged(const RaggedTensor& ragged, const Encoding& encoding,
                                    " would have more than two dimensions; 'multi_hot' and 'count' ",
                                    "make a vector of each row of values [n]"));
   }
+  singly_ragged(ragged, str(layer, ": ", quoted(output_mode_name(encoding.mode))));
   const Tensor splits = ragged.row_splits().to(at::kCPU).contiguous();
   RaggedTensor::from_row_splits(values, splits);  // refuses splits that lead elsewhere
   const Layout layout{ragged.nrows(), 1, false, splits.data_ptr<int64_t>()};
