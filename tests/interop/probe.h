@@ -71,6 +71,15 @@ Json compute_loss(const Json& request);
 // {"output": TENSOR, "gradients", "weights": [TENSOR]}.
 Json run_layer(const Json& request);
 
+// The same for a layer of Keras's configuration (layer_from_config). Request: {"layer": class,
+// "config": {its get_config}, "input": TENSOR, "weights": [TENSOR], "training": bool, which may be
+// missing}. Answer: {"config", "output": TENSOR, "gradients": [TENSOR]} or {"error", "text"}.
+Json run_keras_layer(const Json& request);
+
+// What a constraint of Keras's form makes of a value. Request: {"constraint", "value": TENSOR}.
+// Answer: {"config", "value": TENSOR} or {"error", "text"}.
+Json constrain(const Json& request);
+
 // A Normalization layer after it has adapted. Request: {"axis": [n], "invert", "batch_size",
 // "data": TENSOR}. Answer: {"weights": [TENSOR], "output": TENSOR}, of the data.
 Json adapt_normalization(const Json& request);

@@ -20,6 +20,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
+#include "cohort/optim/constraint.h"
 
 namespace cohort {
 namespace internal {
@@ -48,6 +49,9 @@ struct VariableOptions {
   std::optional<DType> dtype = std::nullopt;
   VariableSynchronization synchronization = VariableSynchronization::AUTO;
   VariableAggregation aggregation = VariableAggregation::NONE;
+  // What optimizers do to the variable after each update. It gets the whole value, and on ps tasks
+  // must be one of keras::constraints. Other writes do not call it.
+  optim::Constraint constraint = {};
 };
 
 struct VariableSpec {

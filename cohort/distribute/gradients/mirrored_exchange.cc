@@ -9,6 +9,7 @@
 #include "cohort/core/cpu/intra_op_parallel.h"
 #include "cohort/core/cpu/intra_op_threads.h"
 #include "cohort/core/profiler/phase.h"
+#include "cohort/distribute/gradients/constrain_targets.h"
 #include "cohort/distribute/gradients/device_clip.h"
 #include "cohort/distribute/gradients/device_pass.h"
 #include "cohort/distribute/variables/local_variable.h"
@@ -125,6 +126,7 @@ MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective
   for (const UpdateTarget& target : this->targets()) {
     target.variable.impl().local().check_task();
     (on_host(target.variable.impl().local()) ? any_on_host_ : any_on_device_) = true;
+    any_constraint_ = any_constraint_ || target.variable.impl().options().constraint;
   }
   if (group.spans_tasks()) {
     added_up_ = AddedUp::kOnHosts;
@@ -218,6 +220,8 @@ void MirroredExchange::update_in_one_pass(Replica& replica, Contribution& mine,
         update_slices(replica, sources_of(used(all, step)), step, scalars,
                       elements_of(mine, step.rule));
       });
+  constrain(replica, mine,
+            [&](Contributions all) { return GradientSources{.replicas = used(all, step)}; });
 }
 
 void MirroredExchange::update_slices(const Replica& replica, const GradientSources& sources,
@@ -264,7 +268,22 @@ UpdateResult MirroredExchange::update_from_sums(Replica& replica, Contribution& 
                        .row_additions = division_ ? &division_->additions() : nullptr},
                       step, scalars, elements_of(mine, step.rule));
       });
+  if (result.updated) {
+    constrain(replica, mine, [&](Contributions all) {
+      return GradientSources{.replicas = all, .sums = sums_.dense, .rows = sums_.rows};
+    });
+  }
   return result;
+}
+
+void MirroredExchange::constrain(Replica& replica, Contribution& mine,
+                                 FunctionRef<GradientSources(Contributions)> sources) {
+  if (!any_constraint_) return;
+  replica.group().share(
+      replica.local_replica_id(), kCall, &mine, [](Contributions) {},
+      [&](Contributions all) {
+        constrain_targets(targets(), sources(all), {local_id(replica), local_replicas_});
+      });
 }
 
 void MirroredExchange::sum_over_tasks(Replica& replica, Contribution& mine,

@@ -74,12 +74,17 @@ class MirroredExchange final : public GradientExchange {
   GradientSources sources_of(Contributions replicas) const;
   void update_slices(const Replica& replica, const GradientSources& sources, const UpdateStep& step,
                      const optim::StepScalars& scalars, int64_t elements);
+  // After all threads have updated their slices: what the variables' constraints ask for, of those
+  // that have a gradient. `sources` are made of the contributions.
+  void constrain(Replica& replica, Contribution& mine,
+                 FunctionRef<GradientSources(Contributions)> sources);
 
   bool is_on_host(size_t i) const;
 
   const size_t local_replicas_;
   bool any_on_host_ = false;
   bool any_on_device_ = false;
+  bool any_constraint_ = false;
   AddedUp added_up_ = AddedUp::kInTask;
   ReplicaGradients gradients_;
   std::vector<Arrival> arrival_;  // of each local replica's current step

@@ -9,6 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/structure/contiguous_elements.h"
+#include "cohort/core/structure/spec.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -47,6 +48,9 @@ Json field_json(const Tensor& value) {
 Json field_json(const keras::layers::Size2D& value) {
   return Json::array({value.height, value.width});
 }
+Json field_json(const keras::layers::Size3D& value) {
+  return Json::array({value.depth, value.height, value.width});
+}
 Json field_json(const keras::activations::Activation& value) {
   if (!value.is_named()) throw_function("activation");
   return value.name();
@@ -60,6 +64,13 @@ Json field_json(const keras::regularizers::Regularizer& value) {
   if (!value) return nullptr;
   const auto config = value.serialize();
   if (!config) throw_function("regularizer");
+  return json_of(*config);
+}
+
+Json field_json(const keras::constraints::Constraint& value) {
+  if (!value) return nullptr;
+  const auto config = value.serialize();
+  if (!config) throw_function("constraint");
   return json_of(*config);
 }
 
@@ -147,6 +158,20 @@ void read_field(const Json& json, keras::layers::Size2D& value, const std::strin
   value = keras::layers::Size2D(sizes.front(), sizes.back());
 }
 
+void read_field(const Json& json, keras::layers::Size3D& value, const std::string& where) {
+  if (!json.is_array()) {
+    int64_t size = 0;
+    read_field(json, size, where);
+    value = size;
+    return;
+  }
+  std::vector<int64_t> sizes;
+  read_field(json, sizes, where);
+  if (sizes.size() == 1) sizes.assign(3, sizes[0]);
+  if (sizes.size() != 3) throw_wrong_field(json, "one number or three", where);
+  value = keras::layers::Size3D(sizes[0], sizes[1], sizes[2]);
+}
+
 ClassAndConfig class_and_config(const Json& json, const std::string& where) {
   if (json.is_string()) return {json.get<std::string>()};
   ClassAndConfig parts{string_member(json, "class_name", where)};
@@ -183,6 +208,28 @@ void FieldReader::list_of_one(const char* key, int64_t& value) {
   if (found == nullptr) return;
   const bool is_list = found->is_array() && found->size() == 1;
   read_field(is_list ? found->front() : *found, value, quoted(key));
+}
+
+void FieldReader::list_of_one(const char* key, std::optional<int64_t>& value) {
+  const Json* found = find(key);
+  if (found == nullptr) return;
+  if (found->is_null()) return value.reset();
+  list_of_one(key, value.emplace());
+}
+
+void FieldWriter::open_sizes(const char* key, const std::vector<int64_t>& sizes) {
+  json[key] = nullptr;
+  for (const int64_t size : sizes) json[key].push_back(size < 0 ? Json(nullptr) : Json(size));
+}
+
+void FieldReader::open_sizes(const char* key, std::vector<int64_t>& sizes) {
+  sizes.clear();
+  const Json* found = find(key);
+  if (found == nullptr || found->is_null()) return;
+  if (!found->is_array()) throw_wrong_field(*found, "a list", quoted(key));
+  for (const Json& size : *found) {
+    sizes.push_back(size.is_null() ? kUnknownDim : integer_of(size, quoted(key)));
+  }
 }
 
 void FieldReader::one_or_list(const char* key, std::vector<int64_t>& values) {

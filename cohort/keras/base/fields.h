@@ -4,7 +4,7 @@
 //   void dense_fields(Fields& field, Units& units, Options& options) {
 //     field("units", units);
 //     field("activation", options.activation);
-//     field.always("bias_constraint", nullptr);    // Keras has it, Cohort has not
+//     field.always("data_format", "channels_last");    // Keras has others, Cohort has not
 //   }
 //
 // For sources only: it includes nlohmann-json.
@@ -22,6 +22,7 @@
 #include "cohort/core/text.h"
 #include "cohort/keras/base/activations.h"
 #include "cohort/keras/base/config_json.h"
+#include "cohort/keras/base/constraints.h"
 #include "cohort/keras/base/initializers.h"
 #include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/regularizers.h"
@@ -39,9 +40,11 @@ Json field_json(DType value);
 Json field_json(const keras::mixed_precision::Policy& value);
 Json field_json(const Tensor& value);  // undefined: null
 Json field_json(const keras::layers::Size2D& value);
+Json field_json(const keras::layers::Size3D& value);
 Json field_json(const keras::activations::Activation& value);
 Json field_json(const keras::initializers::Initializer& value);
 Json field_json(const keras::regularizers::Regularizer& value);
+Json field_json(const keras::constraints::Constraint& value);
 template <class T>
 Json field_json(const std::vector<T>& values) {
   Json list = Json::array();
@@ -64,13 +67,15 @@ void read_field(const Json& json, DType& value, const std::string& where);
 // A name, or an object with one.
 void read_field(const Json& json, keras::mixed_precision::Policy& value, const std::string& where);
 void read_field(const Json& json, Tensor& value, const std::string& where);
-// Also a list of one or two numbers.
+// Also a list of one number, or of two or three.
 void read_field(const Json& json, keras::layers::Size2D& value, const std::string& where);
+void read_field(const Json& json, keras::layers::Size3D& value, const std::string& where);
 void read_field(const Json& json, keras::activations::Activation& value, const std::string& where);
 void read_field(const Json& json, keras::initializers::Initializer& value,
                 const std::string& where);
 void read_field(const Json& json, keras::regularizers::Regularizer& value,
                 const std::string& where);
+void read_field(const Json& json, keras::constraints::Constraint& value, const std::string& where);
 [[noreturn]] void throw_wrong_field(const Json& json, const char* expected,
                                     const std::string& where);
 template <class T>
@@ -112,12 +117,17 @@ class FieldWriter {
   }
   // A number that Keras writes as a list of one.
   void list_of_one(const char* key, int64_t value) { json[key] = Json::array({value}); }
+  void list_of_one(const char* key, const std::optional<int64_t>& value) {
+    json[key] = value ? Json::array({*value}) : Json(nullptr);
+  }
   // A number for which a list of one may stand.
   void number(const char* key, int64_t value) { json[key] = value; }
   // A list of which Keras writes one alone as a number.
   void one_or_list(const char* key, const std::vector<int64_t>& values) {
     json[key] = values.size() == 1 ? Json(values[0]) : Json(values);
   }
+  // Sizes, of which those below 0 are open: null; no sizes: null.
+  void open_sizes(const char* key, const std::vector<int64_t>& sizes);
   // What Keras's configurations lack: only where it is not what it would be without.
   template <class T>
   void unless(const char* key, const T& value, const T& usual) {
@@ -146,8 +156,10 @@ class FieldReader {
     if (const Json* found = find(key)) read_field(*found, value, quoted(key));
   }
   void list_of_one(const char* key, int64_t& value);
+  void list_of_one(const char* key, std::optional<int64_t>& value);
   void number(const char* key, int64_t& value) { list_of_one(key, value); }
   void one_or_list(const char* key, std::vector<int64_t>& values);
+  void open_sizes(const char* key, std::vector<int64_t>& sizes);
   template <class T>
   void unless(const char* key, T& value, const T&) {
     (*this)(key, value);

@@ -1,7 +1,8 @@
-// Initializers and regularizers of configurations.
+// Initializers, regularizers and constraints of configurations.
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/base/fields.h"
 #include "cohort/keras/base/named.h"
@@ -9,6 +10,7 @@
 namespace cohort::internal {
 namespace {
 
+using keras::constraints::Constraint;
 using keras::initializers::Initializer;
 using keras::regularizers::Regularizer;
 
@@ -87,6 +89,29 @@ const std::vector<Named<MakeInitializer>>& initializer_classes() {
   return all;
 }
 
+Constraint make_max_norm(FieldReader& field) {
+  double max_value = 2;
+  std::vector<int64_t> axis = {0};
+  field("max_value", max_value);
+  field.one_or_list("axis", axis);
+  return keras::constraints::MaxNorm(max_value, axis);
+}
+
+Constraint make_unit_norm(FieldReader& field) {
+  std::vector<int64_t> axis = {0};
+  field.one_or_list("axis", axis);
+  return keras::constraints::UnitNorm(axis);
+}
+
+Constraint make_min_max_norm(FieldReader& field) {
+  keras::constraints::MinMaxNormOptions options;
+  field("min_value", options.min_value);
+  field("max_value", options.max_value);
+  field("rate", options.rate);
+  field.one_or_list("axis", options.axis);
+  return keras::constraints::MinMaxNorm(options);
+}
+
 }  // namespace
 
 void read_field(const Json& json, Initializer& value, const std::string& where) {
@@ -125,6 +150,27 @@ void read_field(const Json& json, Regularizer& value, const std::string& where) 
         field("l2", l2);
         return keras::regularizers::L1L2(l1, l2);
       });
+}
+
+void read_field(const Json& json, Constraint& value, const std::string& where) {
+  if (json.is_null()) {
+    value = {};
+    return;
+  }
+  const ClassAndConfig parts = class_and_config(json, where);
+  using Make = Constraint (*)(FieldReader & field);
+  static const std::vector<Named<Make>> classes = {{"MaxNorm", {}, make_max_norm},
+                                                   {"MinMaxNorm", {}, make_min_max_norm},
+                                                   {"UnitNorm", {}, make_unit_norm}};
+  if (const auto* found = find_named(classes, parts.class_name)) {
+    value = read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value);
+    return;
+  }
+  try {
+    value = Constraint(parts.class_name);  // one without options, or by another of its names
+  } catch (...) {
+    rethrow_with_context(where);
+  }
 }
 
 }  // namespace cohort::internal

@@ -40,8 +40,8 @@ void batch_normalization_fields(Fields& field, Options& options) {
   field("moving_variance_initializer", options.moving_variance_initializer);
   field("beta_regularizer", options.beta_regularizer);
   field("gamma_regularizer", options.gamma_regularizer);
-  field.always("beta_constraint", nullptr);
-  field.always("gamma_constraint", nullptr);
+  field("beta_constraint", options.beta_constraint);
+  field("gamma_constraint", options.gamma_constraint);
   field.unless("synchronized", options.synchronized, false);
 }
 
@@ -109,18 +109,22 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
                          .autocast = false});
     };
     const auto factor = [&](const char* weight, const initializers::Initializer& initializer,
-                            const regularizers::Regularizer& regularizer) {
+                            const regularizers::Regularizer& regularizer,
+                            const constraints::Constraint& constraint) {
       return add_weight(weight, {channels},
                         {.initializer = initializer,
                          .regularizer = regularizer,
                          .dtype = dtype_of_weights(),
-                         .autocast = false});
+                         .autocast = false,
+                         .constraint = constraint});
     };
     if (options_.scale) {
-      gamma_ = factor("gamma", options_.gamma_initializer, options_.gamma_regularizer);
+      gamma_ = factor("gamma", options_.gamma_initializer, options_.gamma_regularizer,
+                      options_.gamma_constraint);
     }
     if (options_.center) {
-      beta_ = factor("beta", options_.beta_initializer, options_.beta_regularizer);
+      beta_ = factor("beta", options_.beta_initializer, options_.beta_regularizer,
+                     options_.beta_constraint);
     }
     moving_mean_ = statistic("moving_mean", options_.moving_mean_initializer);
     moving_variance_ = statistic("moving_variance", options_.moving_variance_initializer);

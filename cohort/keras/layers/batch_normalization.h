@@ -25,6 +25,8 @@ struct BatchNormalizationOptions {
   initializers::Initializer moving_variance_initializer = "ones";
   regularizers::Regularizer beta_regularizer = {};
   regularizers::Regularizer gamma_regularizer = {};
+  constraints::Constraint beta_constraint = {};
+  constraints::Constraint gamma_constraint = {};
   // Mean and variance are those of the batches of all replicas, also of empty ones. In training a
   // call is then COLLECTIVE.
   bool synchronized = false;

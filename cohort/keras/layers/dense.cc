@@ -23,8 +23,8 @@ void dense_fields(Fields& field, Units& units, Options& options) {
   field("kernel_regularizer", options.kernel_regularizer);
   field("bias_regularizer", options.bias_regularizer);
   field("activity_regularizer", options.activity_regularizer);
-  field.always("kernel_constraint", nullptr);
-  field.always("bias_constraint", nullptr);
+  field("kernel_constraint", options.kernel_constraint);
+  field("bias_constraint", options.bias_constraint);
 }
 
 class DenseImpl final : public Layer,
@@ -58,13 +58,15 @@ class DenseImpl final : public Layer,
   void build(const std::vector<Shape>& input_shapes) override {
     const int64_t features = input_shapes[0].back();
     input_spec().last_dim = features;
-    kernel_ = add_weight(
-        "kernel", {features, units_},
-        {.initializer = options_.kernel_initializer, .regularizer = options_.kernel_regularizer});
+    kernel_ = add_weight("kernel", {features, units_},
+                         {.initializer = options_.kernel_initializer,
+                          .regularizer = options_.kernel_regularizer,
+                          .constraint = options_.kernel_constraint});
     if (options_.use_bias) {
-      bias_ = add_weight(
-          "bias", {units_},
-          {.initializer = options_.bias_initializer, .regularizer = options_.bias_regularizer});
+      bias_ = add_weight("bias", {units_},
+                         {.initializer = options_.bias_initializer,
+                          .regularizer = options_.bias_regularizer,
+                          .constraint = options_.bias_constraint});
     }
   }
 

@@ -19,6 +19,8 @@ struct DenseOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
   regularizers::Regularizer activity_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint bias_constraint = {};
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };

@@ -28,7 +28,7 @@ void embedding_fields(Fields& field, Dim& input_dim, Dim& output_dim, Options& o
   field("embeddings_initializer", options.embeddings_initializer);
   field("embeddings_regularizer", options.embeddings_regularizer);
   field.always("activity_regularizer", nullptr);
-  field.always("embeddings_constraint", nullptr);
+  field("embeddings_constraint", options.embeddings_constraint);
   field("mask_zero", options.mask_zero);
   field.without_effect("input_length", nullptr);
 }
@@ -55,7 +55,8 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
   void build(const std::vector<Shape>&) override {
     embeddings_ = add_weight("embeddings", {input_dim_, output_dim_},
                              {.initializer = options_.embeddings_initializer,
-                              .regularizer = options_.embeddings_regularizer});
+                              .regularizer = options_.embeddings_regularizer,
+                              .constraint = options_.embeddings_constraint});
     watch_ = std::make_unique<internal::RangeWatch>(
         str("layer '", name(), "': the id"), "; that step took the nearest rows for such ids");
   }

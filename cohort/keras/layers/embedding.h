@@ -14,7 +14,8 @@ namespace cohort::keras::layers {
 struct EmbeddingOptions {
   initializers::Initializer embeddings_initializer = "uniform";
   regularizers::Regularizer embeddings_regularizer = {};
-  bool mask_zero = false;  // the id 0 is padding: see Masking
+  constraints::Constraint embeddings_constraint = {};  // updates then write the whole table
+  bool mask_zero = false;                              // the id 0 is padding: see Masking
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };

@@ -25,8 +25,8 @@ void layer_normalization_fields(Fields& field, Options& options) {
   field("gamma_initializer", options.gamma_initializer);
   field("beta_regularizer", options.beta_regularizer);
   field("gamma_regularizer", options.gamma_regularizer);
-  field.always("beta_constraint", nullptr);
-  field.always("gamma_constraint", nullptr);
+  field("beta_constraint", options.beta_constraint);
+  field("gamma_constraint", options.gamma_constraint);
 }
 
 class LayerNormalizationImpl final : public Layer {
@@ -79,13 +79,15 @@ class LayerNormalizationImpl final : public Layer {
       gamma_ = add_weight("gamma", weights,
                           {.initializer = options_.gamma_initializer,
                            .regularizer = options_.gamma_regularizer,
-                           .autocast = false});
+                           .autocast = false,
+                           .constraint = options_.gamma_constraint});
     }
     if (options_.center) {
       beta_ = add_weight("beta", weights,
                          {.initializer = options_.beta_initializer,
                           .regularizer = options_.beta_regularizer,
-                          .autocast = false});
+                          .autocast = false,
+                          .constraint = options_.beta_constraint});
     }
   }
 

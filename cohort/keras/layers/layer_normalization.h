@@ -23,6 +23,8 @@ struct LayerNormalizationOptions {
   initializers::Initializer gamma_initializer = "ones";
   regularizers::Regularizer beta_regularizer = {};
   regularizers::Regularizer gamma_regularizer = {};
+  constraints::Constraint beta_constraint = {};
+  constraints::Constraint gamma_constraint = {};
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };

@@ -1,8 +1,10 @@
 #include "cohort/keras/layers/reshaping.h"
 
+#include <ATen/ops/alias.h>
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "cohort/keras/layers/base/layer_config.h"
@@ -87,12 +89,91 @@ class ReshapeImpl final : public Layer, public internal::DescribesOperation {
   int64_t known_ = 1;  // the product of the sizes that are given
 };
 
+class PermuteImpl final : public Layer {
+ public:
+  PermuteImpl(std::vector<int64_t> dims, const ReshapingOptions& options)
+      : Layer("Permute", {.name = options.name, .dtype = options.dtype}), dims_(std::move(dims)) {
+    std::vector<int64_t> ascending = dims_;
+    std::sort(ascending.begin(), ascending.end());
+    for (size_t i = 0; i < ascending.size(); ++i) {
+      if (ascending[i] == static_cast<int64_t>(i) + 1) continue;
+      throw InvalidArgumentError(str("Permute: dims is ", internal::shape_str(dims_),
+                                     "; it must name each of 1 to ", dims_.size(), " once"));
+    }
+    set_input_spec({.rank = static_cast<int64_t>(dims_.size()) + 1});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) { field("dims", dims_); });
+  }
+
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    Shape order{0};
+    order.insert(order.end(), dims_.begin(), dims_.end());
+    return input.permute(order).contiguous();
+  }
+
+ private:
+  const std::vector<int64_t> dims_;
+};
+
+class RepeatVectorImpl final : public Layer {
+ public:
+  RepeatVectorImpl(int64_t n, const ReshapingOptions& options)
+      : Layer("RepeatVector", {.name = options.name, .dtype = options.dtype}), n_(n) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (n < 1 || n > kMost) {
+      throw InvalidArgumentError(
+          str("RepeatVector: n is ", n, "; it must be at least 1, and at most ", kMost));
+    }
+    set_input_spec({.rank = 2});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) { field("n", n_); });
+  }
+
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    return input.unsqueeze(1).expand({input.size(0), n_, input.size(1)}).contiguous();
+  }
+
+ private:
+  const int64_t n_;
+};
+
+class IdentityImpl final : public Layer {
+ public:
+  explicit IdentityImpl(const ReshapingOptions& options)
+      : Layer("Identity", {.name = options.name, .dtype = options.dtype}) {}
+
+  std::optional<Config> get_config() const override { return internal::plain_layer_config(*this); }
+
+ protected:
+  // Tensors of their own: a mask of the input ends here, as in Keras.
+  Structure call(const Structure& inputs, const CallOptions&) override {
+    return inputs.map([](const Leaf& leaf) -> Leaf {
+      return leaf.is_tensor() ? Leaf(at::alias(leaf.tensor())) : leaf;
+    });
+  }
+};
+
 }  // namespace
 
 Flatten::Flatten(ReshapingOptions options) : LayerHandle(std::make_shared<FlattenImpl>(options)) {}
 
 Reshape::Reshape(Shape target_shape, ReshapingOptions options)
     : LayerHandle(std::make_shared<ReshapeImpl>(std::move(target_shape), options)) {}
+
+Permute::Permute(std::vector<int64_t> dims, ReshapingOptions options)
+    : LayerHandle(std::make_shared<PermuteImpl>(std::move(dims), options)) {}
+
+RepeatVector::RepeatVector(int64_t n, ReshapingOptions options)
+    : LayerHandle(std::make_shared<RepeatVectorImpl>(n, options)) {}
+
+Identity::Identity(ReshapingOptions options)
+    : LayerHandle(std::make_shared<IdentityImpl>(options)) {}
 
 }  // namespace cohort::keras::layers
 
@@ -113,6 +194,28 @@ layers::LayerHandle read_reshape(FieldReader& field) {
   field.common(options);
   field("target_shape", target_shape);
   return layers::Reshape(std::move(target_shape), options);
+}
+
+layers::LayerHandle read_permute(FieldReader& field) {
+  std::vector<int64_t> dims;
+  layers::ReshapingOptions options;
+  field.common(options);
+  field("dims", dims);
+  return layers::Permute(std::move(dims), options);
+}
+
+layers::LayerHandle read_repeat_vector(FieldReader& field) {
+  int64_t n = 0;
+  layers::ReshapingOptions options;
+  field.common(options);
+  field("n", n);
+  return layers::RepeatVector(n, options);
+}
+
+layers::LayerHandle read_identity(FieldReader& field) {
+  layers::ReshapingOptions options;
+  field.common(options);
+  return layers::Identity(options);
 }
 
 }  // namespace cohort::internal

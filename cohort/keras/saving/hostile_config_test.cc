@@ -86,6 +86,18 @@ TEST(HostileConfig, EachLayerIsNamed) {
       {"Discretization", R"("bin_boundaries": [2.0, 1.0])", "3"},
       {"Discretization", R"("num_bins": 3, "epsilon": 0.0)", "3"},
       {"LayerNormalization", R"("axis": 9223372036854775808)", "3"},
+      {"Conv3D", R"("filters": 4, "kernel_size": [2147483647, 2147483647, 4])", "8, 8, 8, 3"},
+      {"DepthwiseConv2D", R"("kernel_size": 3, "depth_multiplier": 4611686018427387904)",
+       "8, 8, 3"},
+      {"GroupNormalization", R"("groups": 9223372036854775807)", "3"},
+      {"PReLU", R"("shared_axes": [9223372036854775807])", "3"},
+      {"RepeatVector", R"("n": 9223372036854775807)", "3"},
+      {"UpSampling2D", R"("size": [4611686018427387904, 2])", "8, 8, 3"},
+      {"ZeroPadding1D", R"("padding": 9223372036854775807)", "8, 3"},
+      {"Cropping2D", R"("cropping": [[9223372036854775807, 9223372036854775807], 0])", "8, 8, 3"},
+      {"Dense", R"("units": 2, "kernel_constraint": {"class_name": "MaxNorm", "config": {"axis":
+                9223372036854775807}})",
+       "3"},
   };
   for (const LayerCase& one : cases) {
     SCOPED_TRACE(one.fields);

@@ -51,6 +51,7 @@ std::vector<LayerHandle> layers_of_all_kinds() {
   return {
       layers::Activation("relu", {.activity_regularizer = "l1"}),
       layers::Add(),
+      layers::AlphaDropout(0.25, {.noise_shape = {kUnknownDim, 1}, .seed = 2}),
       layers::Average(),
       layers::AveragePooling1D(3, {.strides = 2, .padding = "same"}),
       layers::AveragePooling2D({2, 3}),
@@ -116,6 +117,42 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::StringLookup(
           {.vocabulary = {"a", "b"}, .idf_weights = {0.5, 1}, .output_mode = "tf_idf"}),
       layers::Subtract(),
+      layers::AveragePooling3D(2, {.strides = 1, .data_format = "channels_first"}),
+      layers::Conv1DTranspose(2, 3, {.strides = 3, .output_padding = 2}),
+      layers::Conv2D(4, 3, {.data_format = "channels_first", .groups = 2}),
+      layers::Conv3D(2, {1, 2, 3}, {.kernel_constraint = constraints::MaxNorm(3, {0, 1})}),
+      layers::Conv3DTranspose(2, 2, {.strides = 2, .output_padding = layers::Size3D(0, 1, 0)}),
+      layers::Cropping1D({1, 0}),
+      layers::Cropping2D({1, {2, 3}}),
+      layers::Cropping3D(1, {.data_format = "channels_first"}),
+      layers::Dense(2, {.kernel_constraint = "non_neg",
+                        .bias_constraint = constraints::MinMaxNorm({.rate = 0.5})}),
+      layers::DepthwiseConv1D(3, {.depthwise_constraint = "unit_norm"}),
+      layers::DepthwiseConv2D({2, 3}, {.padding = "same", .depth_multiplier = 2}),
+      layers::Dropout(0.5, {.noise_shape = {kUnknownDim, 1, 3}}),
+      layers::Embedding(3, 2, {.embeddings_constraint = constraints::UnitNorm({1})}),
+      layers::GaussianDropout(0.5, {.seed = 3}),
+      layers::GaussianNoise(0.5),
+      layers::GlobalAveragePooling3D({.keepdims = true}),
+      layers::GlobalMaxPooling1D({.data_format = "channels_first"}),
+      layers::GlobalMaxPooling3D(),
+      layers::GroupNormalization({.groups = -1, .axis = 2, .gamma_constraint = "non_neg"}),
+      layers::Identity(),
+      layers::MaxPooling3D({1, 2, 2}, {.padding = "same"}),
+      layers::PReLU({.alpha_constraint = "non_neg", .shared_axes = {1, 2}}),
+      layers::Permute({2, 1, 3}),
+      layers::RepeatVector(4),
+      layers::SeparableConv1D(2, 3, {.padding = "causal"}),
+      layers::SeparableConv2D(2, 3, {.pointwise_constraint = constraints::RadialConstraint()}),
+      layers::SpatialDropout1D(0.5, {.seed = 4}),
+      layers::SpatialDropout2D(0.5, {.data_format = "channels_first"}),
+      layers::SpatialDropout3D(0.5),
+      layers::UpSampling1D(3),
+      layers::UpSampling2D({1, 2}, {.interpolation = "bilinear"}),
+      layers::UpSampling3D({1, 2, 3}),
+      layers::ZeroPadding1D({1, 2}),
+      layers::ZeroPadding2D({{1, 2}, {3, 4}}),
+      layers::ZeroPadding3D(2),
       layers::TextVectorization({.split = "character", .ngrams = 2, .vocabulary = {"a"}}),
       layers::TextVectorization({.standardize = nullptr, .output_sequence_length = 3}),
   };
@@ -144,9 +181,10 @@ TEST(LayerConfig, RefusesWhatCohortDoesNotHave) {
     return thrown<UnimplementedError>(
         [&] { layer_from_config(class_name, Config::parse(config)); });
   };
-  EXPECT_THAT(refused("Dense", R"({"name": "d", "units": 2, "kernel_constraint": {"a": 1}})"),
-              AllOf(HasSubstr("'d' (Dense)"), HasSubstr("'kernel_constraint'")));
-  EXPECT_THAT(refused("Conv2D", R"({"filters": 2, "kernel_size": 3, "groups": 2})"),
+  EXPECT_THAT(refused("Embedding", R"({"name": "e", "input_dim": 2, "output_dim": 2,
+                                        "activity_regularizer": {"a": 1}})"),
+              AllOf(HasSubstr("'e' (Embedding)"), HasSubstr("'activity_regularizer'")));
+  EXPECT_THAT(refused("Conv2DTranspose", R"({"filters": 2, "kernel_size": 3, "groups": 2})"),
               AllOf(HasSubstr("'groups'"), HasSubstr("2")));
   EXPECT_THAT(refused("Flatten", R"({"upside": "down"})"), HasSubstr("'upside'"));
 }
@@ -162,6 +200,10 @@ TEST(LayerConfig, RefusesDamagedOnes) {
               HasSubstr("the nearest is 'glorot_uniform'"));
   EXPECT_THAT(refused("Dense", R"({"units": 2, "kernel_regularizer": "l3"})"), HasSubstr("'l3'"));
   EXPECT_THAT(refused("Dense", R"({"units": 2, "activation": "rleu"})"), HasSubstr("'rleu'"));
+  EXPECT_THAT(refused("Dense", R"({"name": "d", "units": 2, "kernel_constraint": {"a": 1}})"),
+              AllOf(HasSubstr("'d' (Dense)"), HasSubstr("'kernel_constraint'")));
+  EXPECT_THAT(refused("Dense", R"({"units": 2, "bias_constraint": "nonng"})"),
+              HasSubstr("the nearest is 'nonneg'"));
   EXPECT_THAT(refused("Conv2d", "{}"), HasSubstr("the nearest is 'Conv2D'"));
   EXPECT_THAT(refused("InputLayer", "{}"), HasSubstr("batch_input_shape"));
 }

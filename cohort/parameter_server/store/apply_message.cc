@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cohort/core/bytes/fields.h"
+#include "cohort/optim/constraint.h"
 #include "cohort/optim/make_rule.h"
 #include "cohort/parameter_server/store/message_parts.h"
 #include "cohort/parameter_server/store/store_message.h"
@@ -24,6 +25,15 @@ void fields(auto& f, optim::RuleConfig& rule) {
   f(3, rule.transform);
 }
 
+void fields(auto& f, optim::Projection& projection) {
+  f(1, projection.kind, optim::Projection::Kind::kRadial);
+  f(2, projection.axes);
+  f(3, projection.least);
+  f(4, projection.most);
+  f(5, projection.rate);
+  f(6, projection.epsilon);
+}
+
 namespace {
 
 using Rule = std::shared_ptr<const optim::UpdateRule>;
@@ -41,6 +51,7 @@ struct OpFields {
   int64_t iteration = 0;
   bool is_sparse = false;
   std::optional<int64_t> based_on = std::nullopt;
+  std::optional<optim::Projection> constraint = std::nullopt;
 };
 void fields(auto& f, OpFields& op) {
   fields(f, op.key);
@@ -53,6 +64,7 @@ void fields(auto& f, OpFields& op) {
   f(9, op.iteration);
   f(10, op.is_sparse);
   f(11, op.based_on);
+  f(12, op.constraint);
 }
 
 struct ApplyFields {
@@ -103,6 +115,7 @@ class OpWriter {
     out.iteration = op.iteration;
     out.is_sparse = op.indices.defined();
     if (op.based_on >= 0) out.based_on = op.based_on;
+    out.constraint = op.constraint;
     tensors_.add(op.gradient);
     if (out.is_sparse) tensors_.add(op.indices);
     return out;
@@ -141,6 +154,7 @@ StoreOp read_op(const OpFields& in, const std::vector<Rule>& rules, StoreMessage
   update.learning_rate = in.learning_rate;
   update.iteration = in.iteration;
   update.based_on = in.based_on.value_or(-1);
+  update.constraint = in.constraint;
   return update;
 }
 

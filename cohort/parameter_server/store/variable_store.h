@@ -23,6 +23,7 @@
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/variables/scatter.h"
 #include "cohort/distribute/variables/variable_impl.h"
+#include "cohort/optim/constraint.h"
 #include "cohort/optim/update_rule.h"
 #include "cohort/parameter_server/store/push_tokens.h"
 #include "cohort/parameter_server/store/shard_key.h"
@@ -64,6 +65,8 @@ struct UpdateShard {
   double learning_rate = 0;
   int64_t iteration = 0;
   int64_t based_on = -1;  // the version of the value by which the gradient was taken; -1: unknown
+  // What is done to the shard's value afterwards.
+  std::optional<optim::Projection> constraint = std::nullopt;
 };
 using StoreOp = std::variant<AssignShard, ScatterShard, UpdateShard>;
 

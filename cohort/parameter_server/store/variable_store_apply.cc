@@ -165,6 +165,7 @@ void VariableStore::check_update(const UpdateShard& update, const Target& target
     check_same_form(name, "a slot", target.slots[i]->value, value);
   }
   update.rule->prepare(update.learning_rate, update.iteration);
+  if (update.constraint) optim::check_projection(*update.constraint, value.sizes(), name);
 }
 
 // In place, unless somebody still reads the value.
@@ -242,6 +243,7 @@ void VariableStore::run_update(const UpdateShard& update, const Target& target) 
   Tensor& value = writable(*target.shard);
   const auto scalars = update.rule->prepare(update.learning_rate, update.iteration);
   apply_rule(*update.rule, scalars, value, pointers.data(), update.gradient, update.indices);
+  if (update.constraint) value.copy_(optim::Constraint(*update.constraint)(value));
 }
 
 }  // namespace cohort::internal

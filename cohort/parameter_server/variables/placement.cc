@@ -69,6 +69,19 @@ int Placement::ps_of(const std::string& device, const std::string& variable) con
                                  " ps tasks: name one as \"/job:", kPs, "/task:0\""));
 }
 
+// A constraint that spans rows needs all of them. Errors: Unimplemented (it is a function of the
+// program, which no ps task knows).
+bool Placement::is_kept_whole(const VariableSpec& spec) {
+  const optim::Constraint& constraint = spec.options.constraint;
+  if (!constraint) return false;
+  if (const auto* projection = constraint.projection()) {
+    return optim::spans_rows(*projection, spec.shape);
+  }
+  throw UnimplementedError(str("the constraint of variable ", quoted(spec.options.name),
+                               " is a function of the program, which ps tasks cannot run; give "
+                               "one of keras::constraints"));
+}
+
 std::vector<PlacedShard> Placement::place(const VariableSpec& spec, int64_t id,
                                           std::optional<int> ps) {
   std::vector<PlacedShard> shards;
@@ -79,7 +92,9 @@ std::vector<PlacedShard> Placement::place(const VariableSpec& spec, int64_t id,
   }
   const std::lock_guard lock(mutex_);
   if (shards.empty()) {
-    const int64_t count = shards_of(partitioner_, spec.options.name, spec.shape, spec.dtype);
+    const int64_t count = is_kept_whole(spec)
+                              ? 1
+                              : shards_of(partitioner_, spec.options.name, spec.shape, spec.dtype);
     for (const RowRange& rows : split_rows(all_rows(spec).end, count)) {
       shards.push_back({{next(bytes_of(spec, rows), ps), {}}, rows});
     }

@@ -24,8 +24,8 @@ class Placement {
 
   // Returns the shards in the order of their rows. `id`: of the variable. Shards that are kept
   // beside those of another variable, as slots are, have these as owners. `ps`: where to put all
-  // others; missing: one after another.
-  // Errors: those of shards_of.
+  // others; missing: one after another. A variable whose constraint spans rows has one shard.
+  // Errors: those of shards_of; Unimplemented (a constraint that is a function of the program).
   std::vector<PlacedShard> place(const distribute::VariableSpec& spec, int64_t id,
                                  std::optional<int> ps = std::nullopt);
   // The ps task that this device belongs to. `variable`: what is to be there. Errors:
@@ -33,6 +33,7 @@ class Placement {
   int ps_of(const std::string& device, const std::string& variable) const;
 
  private:
+  static bool is_kept_whole(const distribute::VariableSpec& spec);
   int next(int64_t bytes, std::optional<int> ps);  // with mutex_ held
 
   const distribute::VariablePlacement how_;

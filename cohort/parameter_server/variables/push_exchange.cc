@@ -51,6 +51,11 @@ Tensor usable(const Tensor& gradient, const ServedVariable& variable, int replic
   return own.coalesce();
 }
 
+// What the ps tasks do to the variable after an update; nullptr: nothing.
+const optim::Projection* projection_of(const ServedVariable& variable) {
+  return variable.options().constraint.projection();
+}
+
 bool is_sparse(const Tensor& gradient) { return gradient.layout() != at::kStrided; }
 
 // A rule by which rows without a gradient change, too, must run on every shard.
@@ -191,15 +196,17 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
     push_one(i, gradient, step);
     std::vector<std::shared_ptr<TaskCopies>> written{variables_[i]->copies()};
     for (const auto& slot : slots_[i]) written.push_back(slot->copies());
-    host_.step().add(
-        StepUpdate{.written = {written.begin(), written.end()},
-                   .apply_here = [update = TaskCopies::Update{.written = written,
-                                                              .gradient = gradient,
-                                                              .rule = shared_rule(step.rule),
-                                                              .learning_rate = step.learning_rate,
-                                                              .iteration = step.iteration}] {
-                     TaskCopies::apply(update);
-                   }});
+    host_.step().add(StepUpdate{
+        .written = {written.begin(), written.end()},
+        .apply_here = [update =
+                           TaskCopies::Update{.written = written,
+                                              .gradient = gradient,
+                                              .rule = shared_rule(step.rule),
+                                              .learning_rate = step.learning_rate,
+                                              .iteration = step.iteration,
+                                              .constraint = variables_[i]->options().constraint}] {
+          TaskCopies::apply(update);
+        }});
   }
   return result;
 }
@@ -216,6 +223,7 @@ void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateS
                    .iteration = step.iteration};
     const auto index = static_cast<size_t>(shard.place.key.shard);
     op.based_on = variable.copies()->version_of_shard(index);
+    if (const auto* projection = projection_of(variable)) op.constraint = *projection;
     for (const auto& slot : slots_[target])
       op.slots.push_back(slot->layout().shards[index].place.key);
     return op;
@@ -233,7 +241,7 @@ void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateS
   const Tensor indices = gradient._indices()[0].contiguous();
   const Tensor values = gradient._values();
   auto parts = split_ids(indices, variable.shape()[0], static_cast<int64_t>(shards.size()));
-  if (!step.rule.zero_gradient_is_no_op())
+  if (!step.rule.zero_gradient_is_no_op() || projection_of(variable) != nullptr)
     parts = with_empty_parts(std::move(parts), shards.size());
   for (const ShardIds& part : parts) {
     UpdateShard op = update(shards[part.shard]);

@@ -8,6 +8,7 @@
 
 #include "cohort/core/program/per_task.h"
 #include "cohort/distribute/variables/variable_impl.h"
+#include "cohort/optim/constraint.h"
 #include "cohort/optim/update_rule.h"
 #include "cohort/parameter_server/store/row_ids.h"
 #include "cohort/parameter_server/variables/read_cache.h"
@@ -70,9 +71,10 @@ class TaskCopies final : public StepVariable, public std::enable_shared_from_thi
     std::shared_ptr<const optim::UpdateRule> rule;
     double learning_rate = 0;
     int64_t iteration = 0;
+    optim::Constraint constraint = {};  // the variable's
   };
   // Does to the copies what the ps tasks do after the step; only to the gradient's rows where it is
-  // of rows and the rule changes no others.
+  // of rows and the rule changes no others, nor a constraint.
   static void apply(const Update& update);
 
  private:

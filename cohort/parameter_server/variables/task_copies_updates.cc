@@ -26,7 +26,9 @@ void run_rule(const TaskCopies::Update& update, const std::vector<Tensor>& value
 void TaskCopies::apply(const Update& update) {
   const at::NoGradGuard no_grad;
   const bool is_sparse = update.gradient.is_sparse();
-  if (is_sparse && update.rule->zero_gradient_is_no_op()) return apply_rows(update);
+  if (is_sparse && update.rule->zero_gradient_is_no_op() && !update.constraint) {
+    return apply_rows(update);
+  }
   std::vector<Lock> locks;
   std::vector<Tensor> values;
   for (const auto& one : update.written) {
@@ -35,8 +37,12 @@ void TaskCopies::apply(const Update& update) {
     one->mark_written(view);
     values.push_back(view.value);
   }
-  if (!is_sparse) return run_rule(update, values, update.gradient, Tensor());
-  run_rule(update, values, update.gradient._values(), update.gradient._indices()[0]);
+  if (is_sparse) {
+    run_rule(update, values, update.gradient._values(), update.gradient._indices()[0]);
+  } else {
+    run_rule(update, values, update.gradient, Tensor());
+  }
+  if (update.constraint) values[0].copy_(update.constraint(values[0]));
 }
 
 void TaskCopies::apply_rows(const Update& update) {

@@ -1,7 +1,10 @@
 // What dropout keeps. For sources of layers.
 #pragma once
 
+#include <string>
+
 #include "cohort/core/structure/tensor.h"
+#include "cohort/keras/layers/base/layer.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
@@ -10,6 +13,12 @@ namespace cohort::internal {
 // `options`.
 Tensor kept_elements(const random::RandomGenerator& generator, at::IntArrayRef shape, double rate,
                      const at::TensorOptions& options);
+
+// The shape of what is drawn for an input: `wanted` with the input's sizes in the place of
+// kUnknownDim, or the input's where nothing is wanted.
+// Errors: InvalidArgument (another rank; sizes that are neither 1 nor the input's).
+keras::Shape noise_shape(const keras::Shape& wanted, at::IntArrayRef input,
+                         const std::string& layer);
 
 // Errors: InvalidArgument (a rate outside [0, 1]; names the layer and the option).
 void check_rate(double rate, const char* layer, const char* option);

@@ -185,8 +185,12 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOp
       .options = {.name = str(this->name(), "/", name),
                   .trainable = options.trainable,
                   .synchronization = options.synchronization,
-                  .aggregation = options.aggregation},
+                  .aggregation = options.aggregation,
+                  .constraint = options.constraint.in_optimizers()},
       .autocast = options.autocast && state_->casts_weights() && at::isFloatingType(dtype)};
+  if (const auto* projection = spec.options.constraint.projection()) {
+    optim::check_projection(*projection, shape, str(name, "' of layer '", this->name()));
+  }
   const std::string what = str("weight '", name, "' of layer '", this->name(), "', of shape ",
                                internal::shape_str(shape));
   const Variable variable = internal::with_typed_errors(what.c_str(), [&] {

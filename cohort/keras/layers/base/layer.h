@@ -10,6 +10,7 @@
 //   keras::Sequential model({std::make_shared<Scale>(), keras::layers::Dense(10)});
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,7 @@
 #include "cohort/core/structure/structure.h"
 #include "cohort/distribute/variables/variable.h"
 #include "cohort/keras/base/config.h"
+#include "cohort/keras/base/constraints.h"
 #include "cohort/keras/base/initializers.h"
 #include "cohort/keras/base/list.h"
 #include "cohort/keras/base/policy.h"
@@ -79,6 +81,8 @@ struct WeightOptions {
   VariableAggregation aggregation = VariableAggregation::NONE;
   // Whether `call` reads it in the layer's compute_dtype(). Its gradient keeps its dtype.
   bool autocast = true;
+  // What optimizers do to it after each update.
+  constraints::Constraint constraint = {};
 };
 
 // Requirements of a layer on each of its inputs.
@@ -90,6 +94,8 @@ struct InputSpec {
   // The least sizes of dimensions 1, 2 and so on, of inputs with a rank and a floating dtype: the
   // window that must fit.
   std::vector<int64_t> window = {};
+  // The sizes that other dimensions must have, by their number, which is below the rank.
+  std::map<int64_t, int64_t> axes = {};
 };
 
 // A function with weights. It is built when it first sees an input. Inside a step one replica
@@ -204,7 +210,7 @@ class COHORT_API Layer : public train::Trackable {
   // If a checkpoint with a value for it was restored before, it starts from that value, and the
   // initializer makes none (see initializers::Initializer).
   // Errors (of track, too): InvalidArgument (the name is taken; that value, or what the initializer
-  // made, has another shape or dtype).
+  // made, has another shape or dtype; the constraint names an axis that the weight has not).
   Variable add_weight(const std::string& name, const Shape& shape, WeightOptions options = {});
   // In `call`: the tensor in the dtype in which floating inputs come, compute_dtype(); on CPUs,
   // which do not compute in float16, for that float32 with float16's values.

@@ -255,6 +255,10 @@ void LayerState::check_inputs(const Structure& inputs) const {
     if (spec.last_dim && (leaf.dim() == 0 || last_dim() != *spec.last_dim)) {
       fail(leaf, "whose last dimension is ", *spec.last_dim);
     }
+    for (const auto& [axis, size] : spec.axes) {
+      if (leaf.sizes()[static_cast<size_t>(axis)] == size) continue;
+      fail(leaf, "whose dimension ", axis, " (counted from 0) is ", size);
+    }
   });
 }
 

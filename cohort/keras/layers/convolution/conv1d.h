@@ -18,7 +18,9 @@ struct Conv1DOptions {
   // "same": as many windows as ceil(steps / stride); "causal": also, but no window sees later
   // steps.
   std::string padding = "valid";
-  int64_t dilation_rate = 1;  // steps between the taps of a window
+  std::string data_format = "channels_last";  // or "channels_first"
+  int64_t dilation_rate = 1;                  // steps between the taps of a window
+  int64_t groups = 1;  // of channels; the filters of a group see its channels alone
   activations::Activation activation = {};
   bool use_bias = true;
   initializers::Initializer kernel_initializer = "glorot_uniform";
@@ -26,17 +28,21 @@ struct Conv1DOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
   regularizers::Regularizer activity_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint bias_constraint = {};
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 
-// Shapes: [batch, steps, channels] -> [batch, new_steps, filters], floating.
-// Weights: "kernel" [kernel_size, channels, filters], "bias" [filters].
+// Shapes: [batch, steps, channels] -> [batch, new_steps, filters], floating; the channels come
+// before the steps with "channels_first".
+// Weights: "kernel" [kernel_size, channels / groups, filters], "bias" [filters].
 // Floating inputs are converted to the layer's dtype.
 class COHORT_API Conv1D : public LayerHandle {
  public:
-  // Errors: InvalidArgument (filters, a size or a stride below 1; strides and dilation_rate both
-  // above 1; padding).
+  // Errors: InvalidArgument (filters, groups, a size or a stride below 1; strides and dilation_rate
+  // both above 1; padding; data_format; groups that do not divide the filters, or of its build the
+  // channels).
   Conv1D(int64_t filters, int64_t kernel_size, Conv1DOptions options = {});
 };
 

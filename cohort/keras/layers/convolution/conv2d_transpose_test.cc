@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/keras/layers/convolution/conv2d.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/random.h"
 

@@ -1,4 +1,4 @@
-// Pooling over all steps of a sequence or all pixels of an image.
+// Pooling over all steps of a sequence, or all of an image or volume.
 #include <utility>
 #include <vector>
 
@@ -8,6 +8,8 @@
 #include "cohort/keras/layers/base/operation.h"
 #include "cohort/keras/layers/convolution/pooling1d.h"
 #include "cohort/keras/layers/convolution/pooling2d.h"
+#include "cohort/keras/layers/convolution/pooling3d.h"
+#include "cohort/keras/layers/convolution/windows.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -21,24 +23,27 @@ Tensor maximum(const Tensor& input, at::IntArrayRef axes, bool keepdims) {
 
 constexpr int64_t kSequences = 3;
 constexpr int64_t kImages = 4;
+constexpr int64_t kVolumes = 5;
 
 class GlobalPoolingImpl : public Layer {
  public:
   using Pool = Tensor (*)(const Tensor& input, at::IntArrayRef axes, bool keepdims);
-  // Over the axes between the batch and the channels; `rank` counts all.
+  // Over the axes beside the batch and the channels; `rank` counts all.
   template <class Options>
   GlobalPoolingImpl(const char* class_name, int64_t rank, const Options& options, Pool pool)
       : Layer(class_name, {.name = options.name, .dtype = options.dtype}),
         keepdims_(options.keepdims),
+        channels_first_(internal::is_channels_first(options.data_format, class_name)),
         pool_(pool),
-        averages_sequences_(rank == kSequences && pool == mean) {
+        averages_sequences_(rank == kSequences && pool == mean && !channels_first_) {
     set_input_spec({.rank = rank, .floating = true});
-    for (int64_t axis = 1; axis < rank - 1; ++axis) axes_.push_back(axis);
+    const int64_t first = channels_first_ ? 2 : 1;
+    for (int64_t axis = first; axis < first + rank - 2; ++axis) axes_.push_back(axis);
   }
 
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this, [this](auto& field) {
-      field.always("data_format", "channels_last");
+      field("data_format", std::string(channels_first_ ? "channels_first" : "channels_last"));
       field("keepdims", keepdims_);
     });
   }
@@ -54,6 +59,7 @@ class GlobalPoolingImpl : public Layer {
  private:
   std::vector<int64_t> axes_;
   bool keepdims_;
+  bool channels_first_;
   Pool pool_;
   bool averages_sequences_;  // of the steps that count
 };
@@ -68,22 +74,26 @@ class AverageOfImages final : public GlobalPoolingImpl, public internal::Describ
  public:
   explicit AverageOfImages(const GlobalPooling2DOptions& options)
       : GlobalPoolingImpl("GlobalAveragePooling2D", kImages, options, mean),
-        keepdims_(options.keepdims) {}
+        keepdims_(options.keepdims),
+        channels_first_(internal::is_channels_first(options.data_format, "")) {}
 
   internal::LayerOperation operation(bool) const override {
+    if (channels_first_) return {.why_not = "its channels come first"};
     return {.operations = {internal::plan::GlobalAverage{.keeps_axes = keepdims_}}};
   }
 
  private:
   const bool keepdims_;
+  const bool channels_first_;
 };
 
 }  // namespace
 
 GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPooling1DOptions options)
-    : LayerHandle(options.keepdims ? std::shared_ptr<Layer>(std::make_shared<GlobalPoolingImpl>(
-                                         "GlobalAveragePooling1D", kSequences, options, mean))
-                                   : std::make_shared<AverageOfSequences>(options)) {}
+    : LayerHandle(options.keepdims || options.data_format != GlobalPooling1DOptions().data_format
+                      ? std::shared_ptr<Layer>(std::make_shared<GlobalPoolingImpl>(
+                            "GlobalAveragePooling1D", kSequences, options, mean))
+                      : std::make_shared<AverageOfSequences>(options)) {}
 
 GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPooling1DOptions options)
     : LayerHandle(std::make_shared<GlobalPoolingImpl>("GlobalMaxPooling1D", kSequences, options,
@@ -95,6 +105,14 @@ GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPooling2DOptions options)
 GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPooling2DOptions options)
     : LayerHandle(
           std::make_shared<GlobalPoolingImpl>("GlobalMaxPooling2D", kImages, options, maximum)) {}
+
+GlobalAveragePooling3D::GlobalAveragePooling3D(GlobalPooling3DOptions options)
+    : LayerHandle(
+          std::make_shared<GlobalPoolingImpl>("GlobalAveragePooling3D", kVolumes, options, mean)) {}
+
+GlobalMaxPooling3D::GlobalMaxPooling3D(GlobalPooling3DOptions options)
+    : LayerHandle(
+          std::make_shared<GlobalPoolingImpl>("GlobalMaxPooling3D", kVolumes, options, maximum)) {}
 
 }  // namespace cohort::keras::layers
 
@@ -108,7 +126,7 @@ template <class Pooling, class Options>
 layers::LayerHandle read_global_pooling(FieldReader& field) {
   Options options;
   field.common(options);
-  field.always("data_format", "channels_last");
+  field("data_format", options.data_format);
   field("keepdims", options.keepdims);
   return Pooling(options);
 }
@@ -126,6 +144,12 @@ layers::LayerHandle read_global_average_pooling2d(FieldReader& field) {
 }
 layers::LayerHandle read_global_max_pooling2d(FieldReader& field) {
   return read_global_pooling<layers::GlobalMaxPooling2D, layers::GlobalPooling2DOptions>(field);
+}
+layers::LayerHandle read_global_average_pooling3d(FieldReader& field) {
+  return read_global_pooling<layers::GlobalAveragePooling3D, layers::GlobalPooling3DOptions>(field);
+}
+layers::LayerHandle read_global_max_pooling3d(FieldReader& field) {
+  return read_global_pooling<layers::GlobalMaxPooling3D, layers::GlobalPooling3DOptions>(field);
 }
 
 }  // namespace cohort::internal

@@ -16,17 +16,20 @@ namespace cohort::keras::layers {
 struct Pooling1DOptions {
   std::optional<int64_t> strides = std::nullopt;  // missing: the pool size
   std::string padding = "valid";                  // or "same"; steps added by it never count
+  std::string data_format = "channels_last";      // or "channels_first"
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 struct GlobalPooling1DOptions {
-  bool keepdims = false;  // keep the pooled dimensions, with size 1
+  std::string data_format = "channels_last";  // or "channels_first"
+  bool keepdims = false;                      // keep the pooled dimensions, with size 1
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 
-// Shapes: [batch, steps, features] -> [batch, new_steps, features], floating.
-// Errors (constructor): InvalidArgument (a size or stride below 1; padding).
+// Shapes: [batch, steps, features] -> [batch, new_steps, features], floating; with "channels_first"
+// the features come second.
+// Errors (constructors of all): InvalidArgument (a size or stride below 1; padding; data_format).
 class COHORT_API MaxPooling1D : public LayerHandle {
  public:
   explicit MaxPooling1D(int64_t pool_size = 2, Pooling1DOptions options = {});

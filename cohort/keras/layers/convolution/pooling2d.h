@@ -16,17 +16,20 @@ namespace cohort::keras::layers {
 struct Pooling2DOptions {
   std::optional<Size2D> strides = std::nullopt;  // missing: the pool size
   std::string padding = "valid";                 // or "same"; pixels added by it never count
+  std::string data_format = "channels_last";     // or "channels_first"
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 struct GlobalPooling2DOptions {
-  bool keepdims = false;  // keep the pooled dimensions, with size 1
+  std::string data_format = "channels_last";  // or "channels_first"
+  bool keepdims = false;                      // keep the pooled dimensions, with size 1
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };
 
-// Shapes: [batch, height, width, channels] -> [batch, new_height, new_width, channels], floating.
-// Errors (constructor): InvalidArgument (a size or stride below 1; padding).
+// Shapes: [batch, height, width, channels] -> [batch, new_height, new_width, channels], floating;
+// with "channels_first" the channels come second.
+// Errors (constructors of all): InvalidArgument (a size or stride below 1; padding; data_format).
 class COHORT_API MaxPooling2D : public LayerHandle {
  public:
   explicit MaxPooling2D(Size2D pool_size = 2, Pooling2DOptions options = {});

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/keras/layers/convolution/pooling1d.h"
 #include "cohort/keras/testing_keras.h"
 
 namespace cohort::keras::layers {
