@@ -32,7 +32,7 @@ SECTIONS = [
         "keras/layers/conv2d_transpose.h",
         "keras/layers/pooling1d.h", "keras/layers/pooling2d.h", "keras/layers/embedding.h",
         "keras/layers/recurrent/recurrent.h", "keras/layers/recurrent/bidirectional.h", "keras/layers/masking.h",
-        "keras/layers/multi_head_attention.h",
+        "keras/layers/attention/multi_head_attention.h",
         "keras/layers/batch_normalization.h", "keras/layers/layer_normalization.h",
         "keras/layers/normalization.h", "keras/layers/dropout.h", "keras/layers/elementwise.h",
         "keras/layers/activation_layers.h",

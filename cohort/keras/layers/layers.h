@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cohort/keras/layers/activation_layers.h"
+#include "cohort/keras/layers/attention/multi_head_attention.h"
 #include "cohort/keras/layers/base/layer.h"
 #include "cohort/keras/layers/base/layer_handle.h"
 #include "cohort/keras/layers/base/symbolic.h"
@@ -21,7 +22,6 @@
 #include "cohort/keras/layers/lookup/text_vectorization.h"
 #include "cohort/keras/layers/masking.h"
 #include "cohort/keras/layers/merging.h"
-#include "cohort/keras/layers/multi_head_attention.h"
 #include "cohort/keras/layers/normalization.h"
 #include "cohort/keras/layers/pooling1d.h"
 #include "cohort/keras/layers/pooling2d.h"

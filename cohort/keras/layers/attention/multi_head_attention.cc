@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/multi_head_attention.h"
+#include "cohort/keras/layers/attention/multi_head_attention.h"
 
 #include <ATen/ops/ones.h>
 
@@ -12,8 +12,8 @@
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/base/weighting.h"
+#include "cohort/keras/layers/base/kept_elements.h"
 #include "cohort/keras/layers/base/layer_config.h"
-#include "cohort/keras/layers/dropout.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -97,9 +97,7 @@ class MultiHeadAttentionImpl final : public Layer {
     check("value_dim", options_.value_dim.value_or(1));
     check("output_dim", options_.output_dim.value_or(1));
     options_.dtype = dtype_policy();  // of its parts, too, which are made later
-    if (options_.dropout != 0) {
-      dropout_.emplace(Dropout(options_.dropout, {.dtype = options_.dtype}));
-    }
+    internal::check_rate(options_.dropout, "MultiHeadAttention", "dropout");
     set_input_spec({.min_rank = 2});
   }
 
@@ -122,7 +120,6 @@ class MultiHeadAttentionImpl final : public Layer {
     query_.emplace(projection("_query_dense", 1, {num_heads_, key_dim_}));
     key_.emplace(projection("_key_dense", 1, {num_heads_, key_dim_}));
     value_.emplace(projection("_value_dense", 1, {num_heads_, value_dim}));
-    if (dropout_) track("_dropout_layer", *dropout_);
     output_.emplace(
         projection("_output_dense", 2, {options_.output_dim.value_or(input_shapes[0].back())}));
   }
@@ -153,7 +150,9 @@ class MultiHeadAttentionImpl final : public Layer {
       scores = scores + (1 - mask.to(scores.scalar_type())) * internal::large_negative(scores);
     }
     scores = scores.softmax(-1);
-    if (dropout_) scores = (*dropout_)(scores, options);
+    if (*options.training && options_.dropout > 0) {
+      scores = internal::dropped(scores, options_.dropout);
+    }
     return internal::keep_mask(tensors[0],
                                (*output_)(scores.matmul(value).transpose(1, 2), options));
   }
@@ -224,7 +223,6 @@ class MultiHeadAttentionImpl final : public Layer {
   std::optional<LayerHandle> key_;
   std::optional<LayerHandle> value_;
   std::optional<LayerHandle> output_;
-  std::optional<LayerHandle> dropout_;
 };
 
 }  // namespace
