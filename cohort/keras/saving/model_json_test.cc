@@ -364,8 +364,8 @@ TEST(ModelJson, SaysWhereAConstructorRefusedWhatItRead) {
   EXPECT_EQ(refused(R"({"class_name": "Bidirectional", "config": {"name": "b",
       "layer": {"class_name": "Sequential", "config": {"name": "s", "layers": []}}}})"),
             place +
-                "layer 'b' (Bidirectional): 'layer': layer 's' (Sequential): a model stands "
-                "where one layer is expected");
+                "layer 'b' (Bidirectional): Bidirectional takes an LSTM, GRU or SimpleRNN, but got "
+                "'s' of class Sequential");
   EXPECT_EQ(refused(R"({"class_name": "Own", "config": {"name": "o"}})",
                     {{"Own",
                       [](const Config& config) {

@@ -160,7 +160,7 @@ LayerHandle LayerReader::make(const ClassAndConfig& parts, const std::string& he
       return custom_layer(custom_.at(parts.class_name), parts.config, here);
     }
     if (const auto* found = find_named(layer_classes(), parts.class_name)) {
-      return read_fields(parts.config, here, found->value);
+      return read_fields(parts.config, here, found->value, this);
     }
     if (const auto model = read_model(parts, here)) {
       has_read_children = true;
@@ -181,6 +181,33 @@ std::optional<LayerHandle> LayerReader::read_model(const ClassAndConfig& parts,
                                                    const std::string& here) {
   if (!is_model_class(parts.class_name)) return std::nullopt;
   throw InvalidArgumentError(str(here, ": a model stands where one layer is expected"));
+}
+
+namespace {
+
+const Json& field_of_layers(FieldReader& field, const char* key) {
+  const Json* const found = field.find(key);
+  if (found == nullptr || field.layers() == nullptr) {
+    throw InvalidArgumentError(str(quoted(key), " is missing"));
+  }
+  return *found;
+}
+
+}  // namespace
+
+LayerHandle layer_field(FieldReader& field, const char* key) {
+  const Json& json = field_of_layers(field, key);
+  return field.layers()->layer(json, quoted(key));
+}
+
+std::vector<LayerHandle> layers_field(FieldReader& field, const char* key) {
+  const Json& json = field_of_layers(field, key);
+  if (!json.is_array()) throw_wrong_field(json, "a list of layers", quoted(key));
+  std::vector<LayerHandle> layers;
+  for (const Json& member : json) {
+    layers.push_back(field.layers()->layer(member, str(quoted(key), "[", layers.size(), "]")));
+  }
+  return layers;
 }
 
 KnownNames LayerReader::with_custom(KnownNames known) const {

@@ -187,16 +187,11 @@ namespace layers = keras::layers;
 layers::LayerHandle read_bidirectional(FieldReader& field) {
   layers::BidirectionalOptions options;
   field.common(options);
-  const Json* layer = field.find("layer");
-  if (layer == nullptr) {
-    throw InvalidArgumentError(str(quoted("layer"), " is missing"));
-  }
   field("merge_mode", options.merge_mode);
-  LayerReader reader({});
   if (const Json* backward = field.find("backward_layer"); backward && !backward->is_null()) {
-    options.backward_layer = reader.layer(*backward, quoted("backward_layer"));
+    options.backward_layer = layer_field(field, "backward_layer");
   }
-  return layers::Bidirectional(reader.layer(*layer, quoted("layer")), std::move(options));
+  return layers::Bidirectional(layer_field(field, "layer"), std::move(options));
 }
 
 }  // namespace cohort::internal
