@@ -2,6 +2,9 @@
 #pragma once
 
 #include "cohort/keras/layers/activation_layers.h"
+#include "cohort/keras/layers/attention/additive_attention.h"
+#include "cohort/keras/layers/attention/attention.h"
+#include "cohort/keras/layers/attention/einsum_dense.h"
 #include "cohort/keras/layers/attention/multi_head_attention.h"
 #include "cohort/keras/layers/base/layer.h"
 #include "cohort/keras/layers/base/layer_handle.h"

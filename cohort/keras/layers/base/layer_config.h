@@ -26,6 +26,8 @@ inline keras::Config plain_layer_config(const keras::layers::Layer& layer) {
 using LayerMaker = keras::layers::LayerHandle (*)(FieldReader& field);
 keras::layers::LayerHandle read_activation_layer(FieldReader& field);
 keras::layers::LayerHandle read_add(FieldReader& field);
+keras::layers::LayerHandle read_additive_attention(FieldReader& field);
+keras::layers::LayerHandle read_attention(FieldReader& field);
 keras::layers::LayerHandle read_average(FieldReader& field);
 keras::layers::LayerHandle read_average_pooling1d(FieldReader& field);
 keras::layers::LayerHandle read_average_pooling2d(FieldReader& field);
@@ -40,6 +42,7 @@ keras::layers::LayerHandle read_dense(FieldReader& field);
 keras::layers::LayerHandle read_discretization(FieldReader& field);
 keras::layers::LayerHandle read_dot(FieldReader& field);
 keras::layers::LayerHandle read_dropout(FieldReader& field);
+keras::layers::LayerHandle read_einsum_dense(FieldReader& field);
 keras::layers::LayerHandle read_elu(FieldReader& field);
 keras::layers::LayerHandle read_embedding(FieldReader& field);
 keras::layers::LayerHandle read_flatten(FieldReader& field);

@@ -18,6 +18,8 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
   static const std::vector<Named<LayerMaker>> all = {
       {"Activation", {}, read_activation_layer},
       {"Add", {}, read_add},
+      {"AdditiveAttention", {}, read_additive_attention},
+      {"Attention", {}, read_attention},
       {"Average", {}, read_average},
       {"AveragePooling1D", {}, read_average_pooling1d},
       {"AveragePooling2D", {}, read_average_pooling2d},
@@ -33,6 +35,7 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"Dot", {}, read_dot},
       {"Dropout", {}, read_dropout},
       {"ELU", {}, read_elu},
+      {"EinsumDense", {}, read_einsum_dense},
       {"Embedding", {}, read_embedding},
       {"Flatten", {}, read_flatten},
       {"GRU", {}, read_gru},
