@@ -37,4 +37,5 @@
 #include "cohort/keras/layers/recurrent/recurrent.h"
 #include "cohort/keras/layers/recurrent/rnn.h"
 #include "cohort/keras/layers/recurrent/rnn_cells.h"
+#include "cohort/keras/layers/recurrent/time_distributed.h"
 #include "cohort/keras/layers/reshaping.h"

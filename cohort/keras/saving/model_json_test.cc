@@ -51,6 +51,8 @@ std::vector<LayerHandle> layers_of_all_kinds() {
   return {
       layers::Activation("relu", {.activity_regularizer = "l1"}),
       layers::Add(),
+      layers::AdditiveAttention({.use_scale = false, .dropout = 0.5}),
+      layers::Attention({.use_scale = true, .score_mode = "concat", .use_causal_mask = true}),
       layers::Average(),
       layers::AveragePooling1D(3, {.strides = 2, .padding = "same"}),
       layers::AveragePooling2D({2, 3}),
@@ -78,10 +80,12 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::Dot({2, 1}, {.normalize = true}),
       layers::Dropout(0.25, {.seed = 3}),
       layers::ELU(0.5),
+      layers::EinsumDense("abc,cd->abd", {kUnknownDim, 5}, {.activation = "relu", .bias_axes = "d"}),
       layers::Embedding(10, 4, {.embeddings_initializer = initializers::RandomUniform()}),
       layers::Embedding(10, 4, {.mask_zero = true}),
       layers::Flatten(),
       layers::GRU(3, {.reset_after = false, .return_sequences = true}),
+      layers::GRUCell(3, {.use_bias = false, .dropout = 0.5, .name = "own"}),
       layers::GlobalAveragePooling1D(),
       layers::GlobalAveragePooling2D(),
       layers::GlobalMaxPooling1D(),
@@ -104,11 +108,16 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::Maximum(),
       layers::Minimum(),
       layers::MultiHeadAttention(2, 3, {.value_dim = 4, .use_causal_mask = true}),
+      layers::MultiHeadAttention(
+          2, 3, {.output_shape = {2, 3}, .attention_axes = {2}, .return_attention_scores = true}),
       layers::Multiply(),
       layers::Normalization({.mean = numbers({1, 2}), .variance = numbers({3, 4})}),
       layers::ReLU({.max_value = 6, .negative_slope = 0.25}),
       layers::Rescaling(0.5, {.offset = -1}),
       layers::Reshape({2, -1}),
+      layers::RNN({layers::LSTMCell(3, {.unit_forget_bias = false}), layers::SimpleRNNCell(2)},
+                  {.return_state = true, .unroll = true, .time_major = true}),
+      layers::RNN(layers::GRUCell(3), {.zero_output_for_mask = true}),
       layers::SimpleRNN(3, {.activation = "relu", .recurrent_dropout = 0.25}),
       layers::Softmax({.axis = {1}}),
       layers::Softmax({.axis = {1, 2}}),
@@ -116,6 +125,9 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::StringLookup(
           {.vocabulary = {"a", "b"}, .idf_weights = {0.5, 1}, .output_mode = "tf_idf"}),
       layers::Subtract(),
+      layers::TimeDistributed(layers::Dense(2, {.activation = "tanh"})),
+      layers::TimeDistributed(
+          Sequential({Input({3}), layers::Dense(2)}, {.name = "inner"})),
       layers::TextVectorization({.split = "character", .ngrams = 2, .vocabulary = {"a"}}),
       layers::TextVectorization({.standardize = nullptr, .output_sequence_length = 3}),
   };
@@ -364,8 +376,8 @@ TEST(ModelJson, SaysWhereAConstructorRefusedWhatItRead) {
   EXPECT_EQ(refused(R"({"class_name": "Bidirectional", "config": {"name": "b",
       "layer": {"class_name": "Sequential", "config": {"name": "s", "layers": []}}}})"),
             place +
-                "layer 'b' (Bidirectional): Bidirectional takes an LSTM, GRU or SimpleRNN, but got "
-                "'s' of class Sequential");
+                "layer 'b' (Bidirectional): Bidirectional takes an RNN, LSTM, GRU or SimpleRNN, but "
+                "got 's' of class Sequential");
   EXPECT_EQ(refused(R"({"class_name": "Own", "config": {"name": "o"}})",
                     {{"Own",
                       [](const Config& config) {

@@ -79,5 +79,6 @@ keras::layers::LayerHandle read_stacked_rnn_cells(FieldReader& field);
 keras::layers::LayerHandle read_string_lookup(FieldReader& field);
 keras::layers::LayerHandle read_subtract(FieldReader& field);
 keras::layers::LayerHandle read_text_vectorization(FieldReader& field);
+keras::layers::LayerHandle read_time_distributed(FieldReader& field);
 
 }  // namespace cohort::internal

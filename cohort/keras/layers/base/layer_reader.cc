@@ -71,6 +71,7 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"StringLookup", {}, read_string_lookup},
       {"Subtract", {}, read_subtract},
       {"TextVectorization", {}, read_text_vectorization},
+      {"TimeDistributed", {}, read_time_distributed},
   };
   return all;
 }
