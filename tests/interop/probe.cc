@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
       {"read_records", read_records},
       {"reduce", reduce_values},
       {"scale_losses", scale_losses},
+      {"sequence_layer", run_sequence_layer},
       {"training", train_guide_004},
       {"transform", transform_columns},
       {"write_records", write_records},

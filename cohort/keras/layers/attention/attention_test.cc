@@ -80,7 +80,7 @@ TEST(Attention, SaysWhatDoesNotFit) {
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 attention(at::ones({2, 3, 4}));
               }),
-              AllOf(HasSubstr("layer 'a' takes a tuple"), HasSubstr("[2,3,4]")));
+              AllOf(HasSubstr("layer 'a' takes a tuple"), HasSubstr(",3,4]")));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 attention(tuple(at::ones({2, 3, 4}), at::ones({2, 3, 5})));
               }),
@@ -135,7 +135,7 @@ TEST(MultiHeadAttention, ScoresAreAnOutputOfAFunctionalModel) {
   const ModelHandle copy = models::model_from_json(model.to_json());
   copy.set_weights(model.get_weights());
   const Tensor data = random::normal({2, 3, 4});
-  const Structure ours = model(data), theirs = copy(data);
+  const Structure ours = model(Structure(data)), theirs = copy(Structure(data));
   EXPECT_EQ(ours[1].tensor().sizes(), at::IntArrayRef({2, 2, 3, 3}));
   EXPECT_TRUE(ours[0].tensor().equal(theirs[0].tensor()));
   EXPECT_TRUE(ours[1].tensor().equal(theirs[1].tensor()));

@@ -12,7 +12,7 @@
 //     }
 //     Step step(const Tensor& x, const std::vector<Tensor>& states,
 //               const keras::CallOptions&) override {
-//       const Tensor h = matmul(x, kernel_.value()) + matmul(states[0], recurrent_kernel_.value());
+//       const Tensor h = x.matmul(kernel_.value()) + states[0].matmul(recurrent_kernel_.value());
 //       return {h, {h}};
 //     }
 //

@@ -2,7 +2,7 @@
 //
 //   layers::RNN(layers::LSTMCell(64), {.return_sequences = true});
 //   layers::RNN({layers::GRUCell(64), layers::GRUCell(32)});       // one above the other
-//   layers::RNN(cell);                                             // see AbstractRNNCell
+//   layers::RNN own(cell, {.return_state = true});                 // see AbstractRNNCell
 #pragma once
 
 #include <optional>

@@ -159,7 +159,7 @@ TEST(RNN, OfOwnCellsIsSaved) {
       model.to_json(), {{"Summing", [](const Config&) { return std::make_shared<Summing>(); }}});
   copy.set_weights(model.get_weights());
   const Tensor data = random::normal({2, 3, 2});
-  const Structure ours = model(data), theirs = copy(data);
+  const Structure ours = model(Structure(data)), theirs = copy(Structure(data));
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(ours[i].tensor().equal(theirs[i].tensor()));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { models::model_from_json(model.to_json()); }),
               HasSubstr("Summing"));

@@ -1,7 +1,7 @@
 // A layer or model, applied to each step of a sequence.
 //
-//   layers::TimeDistributed(layers::Conv2D(8, 3));       // the pictures of a film
-//   layers::TimeDistributed(encoder_of_sentences);       // a model; the sentences of a text
+//   layers::TimeDistributed film(layers::Conv2D(8, 3));    // each picture of it
+//   layers::TimeDistributed text(encoder_of_sentences);    // a model, of each sentence of it
 #pragma once
 
 #include <optional>
