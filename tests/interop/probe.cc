@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
       {"reduce", reduce_values},
       {"sample_by_weights", sample_by_weights},
       {"scale_losses", scale_losses},
+      {"sequence_layer", run_sequence_layer},
       {"training", train_guide_004},
       {"transform", transform_columns},
       {"write_records", write_records},

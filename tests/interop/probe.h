@@ -59,6 +59,14 @@ Json look_up(const Json& request);
 // or {"error"}]} or {"error"}.
 Json preprocess(const Json& request);
 
+// A layer of sequences of Keras's configuration, from given weights. Request: {"layer": class,
+// "config": {its get_config, or with options that Keras has in the call}, "inputs": STRUCTURE,
+// "masks": [TENSOR or null, for each tensor of it], "earlier": [STRUCTURE, of batches before] (both may
+// be missing), "weights": [TENSOR], "training": bool}. Answer: {"config", "outputs": [TENSOR], "masks":
+// [TENSOR or null], "gradients", of a weighted sum of the outputs by the inputs and the trainable
+// weights, "weights": [TENSOR]} or {"error", "text"}.
+Json run_sequence_layer(const Json& request);
+
 // A loss of given labels and predictions, outside of any strategy.
 // Request: {"loss": class, "options": {"reduction": ..., ...}, "labels", "predictions": TENSOR,
 // "sample_weight": TENSOR or null}. Answer: TENSOR (tensor_json.h) with a "gradient", that of its

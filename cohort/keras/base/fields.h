@@ -30,6 +30,8 @@
 
 namespace cohort::internal {
 
+class LayerReader;
+
 // Values of fields. Errors of all that write: Unimplemented (a function of the program).
 Json field_json(bool value);
 Json field_json(int64_t value);
@@ -148,7 +150,9 @@ class FieldWriter {
 // Errors begin with the field, "'units': ..."; whose it is, says read_fields.
 class FieldReader {
  public:
-  explicit FieldReader(const Json& json) : json_(json) {}
+  // layers: makes layers that stand in fields; nullptr where none can.
+  explicit FieldReader(const Json& json, LayerReader* layers = nullptr)
+      : json_(json), layers_(layers) {}
 
   // A field that is missing leaves the value as it is.
   template <class T>
@@ -191,18 +195,21 @@ class FieldReader {
   void finish() const;
 
   const Json* find(const char* key);
+  LayerReader* layers() const { return layers_; }
 
  private:
   const Json& json_;
+  LayerReader* const layers_;
   std::set<std::string, std::less<>> seen_;
 };
 
 // What `read` makes of the fields of `json`; it must read all of them. Errors of the fields, and of
 // the constructor that gets their values, begin with `where`: "layer 'dense' (Dense)".
 template <class Read>
-auto read_fields(const Json& json, const std::string& where, const Read& read) {
+auto read_fields(const Json& json, const std::string& where, const Read& read,
+                 LayerReader* layers = nullptr) {
   try {
-    FieldReader field(json);
+    FieldReader field(json, layers);
     auto made = read(field);
     field.finish();
     return made;

@@ -46,14 +46,18 @@ class FunctionalWriter {
     Json json = serialized_layer(*layer.get());
     hidden_[layer.get()] = hidden_nodes(json);
     Json nodes = Json::array();
-    const bool attends = layer.class_name() == "MultiHeadAttention";
+    Json options = Json::object();
+    for (const std::string& option : options_of_calls(layer.class_name())) {
+      if (json["config"].value(option, false)) options[option] = true;
+      json["config"].erase(option);
+    }
     const std::vector<std::string>& names = named_inputs(layer.class_name());
     for (const SymbolicNode* call : calls_.of(layer.get())) {
       if (!call->inputs) continue;
-      const Json& causal = json["config"].value("use_causal_mask", Json(nullptr));
-      nodes.push_back(names.empty() ? node(*call) : named_node(*call, names, causal));
+      if (call->options.training) options["training"] = *call->options.training;
+      nodes.push_back(names.empty() ? node(*call, options) : named_node(*call, names, options));
+      options.erase("training");
     }
-    if (attends) json["config"].erase("use_causal_mask");
     json["name"] = layer.name();
     json["inbound_nodes"] = std::move(nodes);
     return json;
@@ -75,28 +79,21 @@ class FunctionalWriter {
         {tensor.layer().name(), first + calls_.number_of(*tensor.node()), tensor.index()});
   }
 
-  static Json options_of(const SymbolicNode& call) {
-    Json options = Json::object();
-    if (call.options.training) options["training"] = *call.options.training;
-    return options;
-  }
-
-  Json node(const SymbolicNode& call) const {
+  // Keras takes the options that stand beside the last of the inputs.
+  Json node(const SymbolicNode& call, const Json& options) const {
     std::vector<Json> leaves;
     for (const SymbolicTensor& input : call.inputs->leaves()) {
-      Json& leaf = leaves.emplace_back(reference(input));
-      leaf.push_back(leaves.size() == 1 ? options_of(call) : Json::object());
+      leaves.push_back(reference(input));
+      leaves.back().push_back(options);
     }
     return pack_json(call.inputs->spec(), leaves);
   }
 
   // Keras's takes inputs one by one, those after the first by name.
   Json named_node(const SymbolicNode& call, const std::vector<std::string>& names,
-                  const Json& causal) const {
+                  Json options) const {
     const std::vector<SymbolicTensor>& inputs = call.inputs->leaves();
-    Json options = options_of(call);
     for (size_t i = 1; i < inputs.size(); ++i) options[names.at(i - 1)] = reference(inputs[i]);
-    if (causal == true) options["use_causal_mask"] = true;
     Json first = reference(inputs[0]);
     first.push_back(std::move(options));
     return Json::array({std::move(first)});
@@ -115,6 +112,14 @@ const std::vector<std::string>& named_inputs(const std::string& class_name) {
   return class_name == "MultiHeadAttention" ? attention
          : class_name == "CategoryEncoding" ? encoding
                                             : none;
+}
+
+const std::vector<std::string>& options_of_calls(const std::string& class_name) {
+  static const std::vector<std::string> attention = {"use_causal_mask", "return_attention_scores"};
+  static const std::vector<std::string> none;
+  const bool attends = class_name == "MultiHeadAttention" || class_name == "Attention" ||
+                       class_name == "AdditiveAttention";
+  return attends ? attention : none;
 }
 
 size_t hidden_nodes(const Json& serialized_layer) {

@@ -25,6 +25,10 @@ keras::Config functional_config(const keras::Model& model, const keras::Symbolic
 // take all in one.
 const std::vector<std::string>& named_inputs(const std::string& class_name);
 
+// The options of Cohort's layers of this class that are arguments of the call of Keras's: true or
+// false, and false where nobody says.
+const std::vector<std::string>& options_of_calls(const std::string& class_name);
+
 // How many nodes of a nested model Keras does not write: one where it has an Input of its own.
 size_t hidden_nodes(const Json& serialized_layer);
 

@@ -52,6 +52,8 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::Activation("relu", {.activity_regularizer = "l1"}),
       layers::Add(),
       layers::AlphaDropout(0.25, {.noise_shape = {kUnknownDim, 1}, .seed = 2}),
+      layers::AdditiveAttention({.use_scale = false, .dropout = 0.5}),
+      layers::Attention({.use_scale = true, .score_mode = "concat", .use_causal_mask = true}),
       layers::Average(),
       layers::AveragePooling1D(3, {.strides = 2, .padding = "same"}),
       layers::AveragePooling2D({2, 3}),
@@ -79,10 +81,13 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::Dot({2, 1}, {.normalize = true}),
       layers::Dropout(0.25, {.seed = 3}),
       layers::ELU(0.5),
+      layers::EinsumDense("abc,cd->abd", {kUnknownDim, 5},
+                          {.activation = "relu", .bias_axes = "d"}),
       layers::Embedding(10, 4, {.embeddings_initializer = initializers::RandomUniform()}),
       layers::Embedding(10, 4, {.mask_zero = true}),
       layers::Flatten(),
       layers::GRU(3, {.reset_after = false, .return_sequences = true}),
+      layers::GRUCell(3, {.use_bias = false, .dropout = 0.5, .name = "own"}),
       layers::GlobalAveragePooling1D(),
       layers::GlobalAveragePooling2D(),
       layers::GlobalMaxPooling1D(),
@@ -105,11 +110,16 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::Maximum(),
       layers::Minimum(),
       layers::MultiHeadAttention(2, 3, {.value_dim = 4, .use_causal_mask = true}),
+      layers::MultiHeadAttention(
+          2, 3, {.output_shape = {2, 3}, .attention_axes = {2}, .return_attention_scores = true}),
       layers::Multiply(),
       layers::Normalization({.mean = numbers({1, 2}), .variance = numbers({3, 4})}),
       layers::ReLU({.max_value = 6, .negative_slope = 0.25}),
       layers::Rescaling(0.5, {.offset = -1}),
       layers::Reshape({2, -1}),
+      layers::RNN({layers::LSTMCell(3, {.unit_forget_bias = false}), layers::SimpleRNNCell(2)},
+                  {.return_state = true, .unroll = true, .time_major = true}),
+      layers::RNN(layers::GRUCell(3), {.zero_output_for_mask = true}),
       layers::SimpleRNN(3, {.activation = "relu", .recurrent_dropout = 0.25}),
       layers::Softmax({.axis = {1}}),
       layers::Softmax({.axis = {1, 2}}),
@@ -153,6 +163,8 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::ZeroPadding1D({1, 2}),
       layers::ZeroPadding2D({{1, 2}, {3, 4}}),
       layers::ZeroPadding3D(2),
+      layers::TimeDistributed(layers::Dense(2, {.activation = "tanh"})),
+      layers::TimeDistributed(Sequential({Input({3}), layers::Dense(2)}, {.name = "inner"})),
       layers::TextVectorization({.split = "character", .ngrams = 2, .vocabulary = {"a"}}),
       layers::TextVectorization({.standardize = nullptr, .output_sequence_length = 3}),
   };
@@ -403,11 +415,12 @@ TEST(ModelJson, SaysWhereAConstructorRefusedWhatItRead) {
   EXPECT_THAT(refused(nested),
               AllOf(StartsWith(place + "layer 'b' (Bidirectional): 'layer': layer 'l' (LSTM): "),
                     HasSubstr("units is 0")));
-  EXPECT_EQ(refused(R"({"class_name": "Bidirectional", "config": {"name": "b",
+  EXPECT_EQ(
+      refused(R"({"class_name": "Bidirectional", "config": {"name": "b",
       "layer": {"class_name": "Sequential", "config": {"name": "s", "layers": []}}}})"),
-            place +
-                "layer 'b' (Bidirectional): 'layer': layer 's' (Sequential): a model stands "
-                "where one layer is expected");
+      place +
+          "layer 'b' (Bidirectional): Bidirectional takes an RNN, LSTM, GRU or SimpleRNN, but "
+          "got 's' of class Sequential");
   EXPECT_EQ(refused(R"({"class_name": "Own", "config": {"name": "o"}})",
                     {{"Own",
                       [](const Config& config) {

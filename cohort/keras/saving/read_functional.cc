@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <unordered_map>
 #include <utility>
 
@@ -70,11 +72,7 @@ class FunctionalReader {
     if (own.is_object()) {
       nodes = own.value("inbound_nodes", Json::array());
       own.erase("inbound_nodes");
-      // Keras has as an argument of the call what is an option in Cohort.
-      if (own.value("class_name", Json()) == "MultiHeadAttention" && is_causal(nodes)) {
-        Json& config = own["config"];  // of another kind: refused by the layer's reader
-        if (config.is_null() || config.is_object()) config["use_causal_mask"] = true;
-      }
+      set_options_of_calls(own, nodes, place);
     }
     if (!nodes.is_array()) throw_wrong_field(nodes, "a list", str(place, ": 'inbound_nodes'"));
     LayerHandle layer = layer_of(own, place);
@@ -91,8 +89,32 @@ class FunctionalReader {
     entries_.push_back(std::move(entry));
   }
 
-  static bool is_causal(const Json& nodes) {
-    return shown_json(nodes).find("\"use_causal_mask\":true") != std::string::npos;
+  // What Keras has as an argument of the call, and Cohort as an option. Errors: Unimplemented (the
+  // calls differ in it).
+  static void set_options_of_calls(Json& layer, const Json& nodes, const std::string& place) {
+    const Json class_name = layer.value("class_name", Json());
+    if (!class_name.is_string() || !nodes.is_array()) return;
+    for (const std::string& option : options_of_calls(class_name.get<std::string>())) {
+      const auto has = [&](const Json& node) { return says(node, option); };
+      const auto count = std::count_if(nodes.begin(), nodes.end(), has);
+      if (count == 0) continue;
+      if (count < static_cast<int64_t>(nodes.size())) {
+        throw UnimplementedError(str(place, ": the calls of this ", class_name.get<std::string>(),
+                                     " differ in ", quoted(option),
+                                     ", which is an option of the layer in Cohort; use a layer for "
+                                     "each"));
+      }
+      Json& config = layer["config"];  // of another kind: refused by the layer's reader
+      if (config.is_null() || config.is_object()) config[option] = true;
+    }
+  }
+
+  // Whether an object somewhere in `json` has true under `key`.
+  static bool says(const Json& json, const std::string& key) {
+    if (json.is_object() && json.value(key, Json()) == true) return true;
+    return json.is_structured() && std::any_of(json.begin(), json.end(), [&](const Json& member) {
+             return says(member, key);
+           });
   }
 
   // Layers may be listed before those that they read: calls are made as soon as they can be.
@@ -154,18 +176,28 @@ class FunctionalReader {
       if (!value) return false;
       // A mask stands after the keys, which are the values where nobody says.
       if (name == "attention_mask" && members.size() == 2) members.push_back(members[1]);
-      for (const SymbolicTensor& leaf : value->leaves()) members.emplace_back(leaf);
+      add_members(*value, members);
     }
     if (members.size() > given) inputs = SymbolicStructure::make_tuple(members);
     for (const auto& [key, value] : arguments.items()) {
-      const bool known = key == "training" || key == "use_causal_mask" || value.is_null() ||
-                         value == false ||
-                         std::find(names.begin(), names.end(), key) != names.end();
+      const std::vector<std::string>& options = options_of_calls(class_name);
+      const bool known = key == "training" || value.is_null() || value == false ||
+                         std::find(names.begin(), names.end(), key) != names.end() ||
+                         std::find(options.begin(), options.end(), key) != options.end();
       if (known) continue;
       throw UnimplementedError(str(place, ": Cohort's ", class_name, " has no argument ",
                                    quoted(key), ", which is ", shown_json(value)));
     }
     return true;
+  }
+
+  // Appends the members of a tuple as they are: the states of stacked cells are tuples.
+  static void add_members(const SymbolicStructure& value, std::vector<SymbolicStructure>& members) {
+    if (value.is_leaf() || value.spec().is_dict()) {
+      members.push_back(value);
+      return;
+    }
+    for (size_t i = 0; i < value.spec().members().size(); ++i) members.push_back(value[i]);
   }
 
   // Nothing: a layer has not been called yet.

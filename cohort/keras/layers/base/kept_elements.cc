@@ -25,6 +25,12 @@ keras::Shape noise_shape(const keras::Shape& wanted, at::IntArrayRef input,
                                  shape_str(input)));
 }
 
+Tensor dropped(const Tensor& x, double rate) {
+  if (rate == 1) return x * 0;
+  return x * kept_elements(random::get_global_generator(), x.sizes(), rate, x.options()) /
+         (1 - rate);
+}
+
 void check_rate(double rate, const char* layer, const char* option) {
   if (rate >= 0 && rate <= 1) return;
   throw InvalidArgumentError(str(layer, ": ", option, " is ", rate, "; it must lie in [0, 1]"));

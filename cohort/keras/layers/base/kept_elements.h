@@ -20,6 +20,10 @@ Tensor kept_elements(const random::RandomGenerator& generator, at::IntArrayRef s
 keras::Shape noise_shape(const keras::Shape& wanted, at::IntArrayRef input,
                          const std::string& layer);
 
+// `x` of which elements are dropped with probability `rate`, and the others scaled up; drawn from
+// the global generator.
+Tensor dropped(const Tensor& x, double rate);
+
 // Errors: InvalidArgument (a rate outside [0, 1]; names the layer and the option).
 void check_rate(double rate, const char* layer, const char* option);
 

@@ -19,6 +19,8 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"Activation", {}, read_activation_layer},
       {"Add", {}, read_add},
       {"AlphaDropout", {}, read_alpha_dropout},
+      {"AdditiveAttention", {}, read_additive_attention},
+      {"Attention", {}, read_attention},
       {"Average", {}, read_average},
       {"AveragePooling1D", {}, read_average_pooling1d},
       {"AveragePooling2D", {}, read_average_pooling2d},
@@ -43,11 +45,13 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"Dot", {}, read_dot},
       {"Dropout", {}, read_dropout},
       {"ELU", {}, read_elu},
+      {"EinsumDense", {}, read_einsum_dense},
       {"Embedding", {}, read_embedding},
       {"Flatten", {}, read_flatten},
       {"GRU", {}, read_gru},
       {"GaussianDropout", {}, read_gaussian_dropout},
       {"GaussianNoise", {}, read_gaussian_noise},
+      {"GRUCell", {}, read_gru_cell},
       {"GlobalAveragePooling1D", {}, read_global_average_pooling1d},
       {"GlobalAveragePooling2D", {}, read_global_average_pooling2d},
       {"GlobalAveragePooling3D", {}, read_global_average_pooling3d},
@@ -61,6 +65,7 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"InputLayer", {}, read_input_layer},
       {"IntegerLookup", {}, read_integer_lookup},
       {"LSTM", {}, read_lstm},
+      {"LSTMCell", {}, read_lstm_cell},
       {"LayerNormalization", {}, read_layer_normalization},
       {"LeakyReLU", {}, read_leaky_relu},
       {"Masking", {}, read_masking},
@@ -74,6 +79,7 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"Normalization", {}, read_normalization},
       {"PReLU", {}, read_prelu},
       {"Permute", {}, read_permute},
+      {"RNN", {}, read_rnn},
       {"ReLU", {}, read_relu},
       {"RepeatVector", {}, read_repeat_vector},
       {"Rescaling", {}, read_rescaling},
@@ -81,6 +87,7 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"SeparableConv1D", {}, read_separable_conv1d},
       {"SeparableConv2D", {}, read_separable_conv2d},
       {"SimpleRNN", {}, read_simple_rnn},
+      {"SimpleRNNCell", {}, read_simple_rnn_cell},
       {"Softmax", {}, read_softmax},
       {"SpatialDropout1D", {}, read_spatial_dropout1d},
       {"SpatialDropout2D", {}, read_spatial_dropout2d},
@@ -94,6 +101,8 @@ const std::vector<Named<LayerMaker>>& layer_classes() {
       {"ZeroPadding1D", {}, read_zero_padding1d},
       {"ZeroPadding2D", {}, read_zero_padding2d},
       {"ZeroPadding3D", {}, read_zero_padding3d},
+      {"StackedRNNCells", {}, read_stacked_rnn_cells},
+      {"TimeDistributed", {}, read_time_distributed},
   };
   return all;
 }
@@ -191,7 +200,7 @@ LayerHandle LayerReader::make(const ClassAndConfig& parts, const std::string& he
       return custom_layer(custom_.at(parts.class_name), parts.config, here);
     }
     if (const auto* found = find_named(layer_classes(), parts.class_name)) {
-      return read_fields(parts.config, here, found->value);
+      return read_fields(parts.config, here, found->value, this);
     }
     if (const auto model = read_model(parts, here)) {
       has_read_children = true;
@@ -212,6 +221,33 @@ std::optional<LayerHandle> LayerReader::read_model(const ClassAndConfig& parts,
                                                    const std::string& here) {
   if (!is_model_class(parts.class_name)) return std::nullopt;
   throw InvalidArgumentError(str(here, ": a model stands where one layer is expected"));
+}
+
+namespace {
+
+const Json& field_of_layers(FieldReader& field, const char* key) {
+  const Json* const found = field.find(key);
+  if (found == nullptr || field.layers() == nullptr) {
+    throw InvalidArgumentError(str(quoted(key), " is missing"));
+  }
+  return *found;
+}
+
+}  // namespace
+
+LayerHandle layer_field(FieldReader& field, const char* key) {
+  const Json& json = field_of_layers(field, key);
+  return field.layers()->layer(json, quoted(key));
+}
+
+std::vector<LayerHandle> layers_field(FieldReader& field, const char* key) {
+  const Json& json = field_of_layers(field, key);
+  if (!json.is_array()) throw_wrong_field(json, "a list of layers", quoted(key));
+  std::vector<LayerHandle> layers;
+  for (const Json& member : json) {
+    layers.push_back(field.layers()->layer(member, str(quoted(key), "[", layers.size(), "]")));
+  }
+  return layers;
 }
 
 KnownNames LayerReader::with_custom(KnownNames known) const {

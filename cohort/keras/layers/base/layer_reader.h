@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cohort/keras/base/fields.h"
 #include "cohort/keras/base/named.h"
@@ -51,5 +52,10 @@ class LayerReader {
   std::map<std::string, Custom> custom_;
   std::map<int64_t, keras::layers::LayerHandle> shared_;  // by shared_object_id
 };
+
+// The layer that stands in a field, made as its surroundings are: classes of the program, models
+// and shared layers, too. Errors: InvalidArgument (there is none, or as LayerReader::layer).
+keras::layers::LayerHandle layer_field(FieldReader& field, const char* key);
+std::vector<keras::layers::LayerHandle> layers_field(FieldReader& field, const char* key);
 
 }  // namespace cohort::internal

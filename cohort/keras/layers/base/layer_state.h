@@ -65,6 +65,11 @@ struct LayerState {
   Structure run(const Structure& inputs, const keras::CallOptions& options,
                 FunctionRef<Structure(const keras::CallOptions&)> body);
 
+  // Builds the layer for these inputs, where it is not built yet, without a call.
+  void build_for(const Structure& inputs) {
+    if (!build_once.done()) ensure_built(inputs);
+  }
+
   // The name in a file of a layer that was just made for it. What its constructor has made keeps
   // names with the old one. Errors: InvalidArgument (the layer has been in use under another name).
   void take_name(const std::string& wanted);

@@ -11,7 +11,7 @@
 #include "cohort/keras/layers/base/layer_reader.h"
 #include "cohort/keras/layers/base/segments.h"
 #include "cohort/keras/layers/base/serialized_layer.h"
-#include "cohort/keras/layers/recurrent/cell.h"
+#include "cohort/keras/layers/recurrent/recurrent_layer.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -21,7 +21,7 @@ using internal::str;
 const RecurrentLayer& recurrent_of(const LayerHandle& layer) {
   const auto* recurrent = dynamic_cast<const RecurrentLayer*>(layer.get());
   if (recurrent == nullptr) {
-    throw InvalidArgumentError(str("Bidirectional takes an LSTM, GRU or SimpleRNN, but got '",
+    throw InvalidArgumentError(str("Bidirectional takes an RNN, LSTM, GRU or SimpleRNN, but got '",
                                    layer.name(), "' of class ", layer.class_name()));
   }
   return *recurrent;
@@ -107,8 +107,9 @@ class BidirectionalImpl final : public Layer {
     const Outcome ahead(run_forward_(with_state(tensors, 1, given ? ahead_states : 0), options));
     Outcome back(
         run_backward_(with_state(tensors, 1 + ahead_states, given ? back_states : 0), options));
-    const bool sequences = recurrent_of(given_).options().return_sequences;
-    if (sequences) back.output = back.output.flip(1);
+    const RecurrentLayer::Options& own = recurrent_of(given_).options();
+    const bool sequences = own.return_sequences;
+    if (sequences) back.output = back.output.flip(own.time_major ? 0 : 1);
     const Tensor mask = sequences ? internal::mask_of(tensors[0]) : Tensor();
     std::vector<Structure> members;
     if (merge_ != nullptr) {
@@ -124,15 +125,14 @@ class BidirectionalImpl final : public Layer {
  private:
   static LayerHandle again(const char* prefix, const LayerHandle& given, bool reversed) {
     const RecurrentLayer& layer = recurrent_of(given);
-    LayerHandle made = layer.cell().layer_again(prefix + layer.name(), reversed);
-    if (layer.options().return_sequences) {
-      static_cast<RecurrentLayer&>(*made.get()).set_zeros_where_masked();
-    }
+    LayerHandle made = layer.again(prefix + layer.name(), reversed);
+    static_cast<RecurrentLayer&>(*made.get())
+        .set_zeros_where_masked(layer.options().return_sequences);
     return made;
   }
 
   static size_t num_states(const LayerHandle& layer) {
-    return static_cast<size_t>(recurrent_of(layer).cell().sizes().states);
+    return recurrent_of(layer).cell().state_size().size();
   }
 
   void check_directions() const {
@@ -153,6 +153,7 @@ class BidirectionalImpl final : public Layer {
     check("return_sequences", ahead.return_sequences, back.return_sequences);
     check("return_state", ahead.return_state, back.return_state);
     check("stateful", ahead.stateful, back.stateful);
+    check("time_major", ahead.time_major, back.time_major);
   }
 
   static Structure with_state(const std::vector<Tensor>& tensors, size_t first, size_t count) {
@@ -187,16 +188,11 @@ namespace layers = keras::layers;
 layers::LayerHandle read_bidirectional(FieldReader& field) {
   layers::BidirectionalOptions options;
   field.common(options);
-  const Json* layer = field.find("layer");
-  if (layer == nullptr) {
-    throw InvalidArgumentError(str(quoted("layer"), " is missing"));
-  }
   field("merge_mode", options.merge_mode);
-  LayerReader reader({});
   if (const Json* backward = field.find("backward_layer"); backward && !backward->is_null()) {
-    options.backward_layer = reader.layer(*backward, quoted("backward_layer"));
+    options.backward_layer = layer_field(field, "backward_layer");
   }
-  return layers::Bidirectional(reader.layer(*layer, quoted("layer")), std::move(options));
+  return layers::Bidirectional(layer_field(field, "layer"), std::move(options));
 }
 
 }  // namespace cohort::internal

@@ -30,8 +30,9 @@ struct BidirectionalOptions {
 class COHORT_API Bidirectional : public LayerHandle {
  public:
   // layer: gives its options; neither it nor its weights are used.
-  // Errors: InvalidArgument (not an LSTM, GRU or SimpleRNN; merge_mode; a backward_layer that goes
-  // the same way, or whose return_sequences, return_state or stateful differ).
+  // Errors: InvalidArgument (not an RNN, LSTM, GRU or SimpleRNN; a cell of one's own without clone;
+  // merge_mode; a backward_layer that goes the same way, or whose return_sequences, return_state,
+  // stateful or time_major differ).
   explicit Bidirectional(const LayerHandle& layer, BidirectionalOptions options = {});
 };
 

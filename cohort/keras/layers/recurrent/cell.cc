@@ -6,7 +6,47 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <utility>
+
+#include "cohort/core/function_ref.h"
+#include "cohort/keras/layers/base/layer_state.h"
+
 namespace cohort::keras::layers {
+namespace {
+
+struct Stepped {
+  Tensor output;
+  std::vector<Tensor> state;
+};
+
+// Calls step(i, state) for each step, and carries the state over those that count.
+Run take_steps(const Pass& pass,
+               FunctionRef<Stepped(int64_t i, const std::vector<Tensor>& state)> step) {
+  // counts: [batch], bool.
+  const auto chosen = [](const Tensor& counts, const Tensor& value, const Tensor& otherwise) {
+    Shape sizes(static_cast<size_t>(value.dim()), 1);
+    sizes[0] = counts.size(0);
+    return at::where(counts.reshape(sizes), value, otherwise);
+  };
+  std::vector<Tensor> state = pass.state;
+  std::vector<Tensor> outputs;
+  for (int64_t i = 0; i < pass.sequences.size(1); ++i) {
+    Stepped next = step(i, state);
+    if (!pass.mask.defined()) {
+      outputs.push_back(std::move(next.output));
+      state = std::move(next.state);
+      continue;
+    }
+    const Tensor counts = pass.mask.select(1, i);
+    const bool from_zeros = pass.zeros_where_masked || outputs.empty();
+    const Tensor before = from_zeros ? at::zeros_like(next.output) : outputs.back();
+    outputs.push_back(chosen(counts, next.output, before));
+    for (size_t k = 0; k < state.size(); ++k) state[k] = chosen(counts, next.state[k], state[k]);
+  }
+  return {at::stack(outputs, 1), outputs.back(), state};
+}
+
+}  // namespace
 
 Tensor Recurrence::all(const Tensor& h) const {
   if (!kept.defined()) return h.matmul(kernel);
@@ -52,22 +92,52 @@ Run Cell::run(const Pass& pass) const {
 
 Run Cell::run_steps(const Pass& pass, const Tensor& sequences, const Recurrence& recurrence) const {
   const Tensor inputs = plus(sequences.matmul(kernel_.value()), input_bias());
-  const Tensor zeros = at::zeros_like(pass.state[0]);
-  std::vector<Tensor> state = pass.state;
-  std::vector<Tensor> outputs;
-  for (int64_t i = 0; i < sequences.size(1); ++i) {
-    std::vector<Tensor> next = step(inputs.select(1, i), state, recurrence);
-    if (!pass.mask.defined()) {
-      outputs.push_back(next[0]);
-      state = std::move(next);
-      continue;
-    }
-    const Tensor counts = pass.mask.select(1, i).unsqueeze(1);
-    const bool from_zeros = pass.zeros_where_masked || outputs.empty();
-    outputs.push_back(at::where(counts, next[0], from_zeros ? zeros : outputs.back()));
-    for (size_t k = 0; k < state.size(); ++k) state[k] = at::where(counts, next[k], state[k]);
+  return take_steps(pass, [&](int64_t i, const std::vector<Tensor>& state) -> Stepped {
+    std::vector<Tensor> next = advance(inputs.select(1, i), state, recurrence);
+    Tensor output = next[0];
+    return {std::move(output), std::move(next)};
+  });
+}
+
+Cell::Step Cell::step(const Tensor& inputs, const std::vector<Tensor>& states,
+                      const CallOptions& options) {
+  if (inputs.dim() != 2 || inputs.size(1) != features()) {
+    throw InvalidArgumentError(internal::str("cell '", name(), "' was built for [batch, ",
+                                             features(), "], but got ",
+                                             internal::describe(inputs)));
   }
-  return {at::stack(outputs, 1), outputs.back(), state};
+  Pass pass;
+  pass.sequences = inputs.unsqueeze(1);
+  pass.state = states;
+  pass.training = *options.training;
+  Run made = run(pass);
+  return {made.last, std::move(made.state)};
+}
+
+Run run_cell(AbstractRNNCell& cell, const Pass& pass) {
+  if (const auto* runs = dynamic_cast<const RunsSequences*>(&cell)) return runs->run(pass);
+  return take_steps(pass, [&](int64_t i, const std::vector<Tensor>& state) -> Stepped {
+    std::vector<Structure> members = {pass.sequences.select(1, i)};
+    members.insert(members.end(), state.begin(), state.end());
+    const Structure made =
+        cell(Structure::make_tuple(std::move(members)), {.training = pass.training});
+    Stepped next{made[0].tensor(), {}};
+    for (size_t k = 1; k < made.size(); ++k) next.state.push_back(made[k].tensor());
+    return next;
+  });
+}
+
+void build_cell(AbstractRNNCell& cell, const Shape& inputs) {
+  if (cell.built()) return;
+  const auto example = [&](Shape shape) -> Structure {
+    return at::zeros({1}, cell.compute_dtype()).expand(shape);
+  };
+  std::vector<Structure> members = {example(inputs)};
+  for (Shape shape : cell.state_size()) {
+    shape.insert(shape.begin(), inputs[0]);
+    members.push_back(example(std::move(shape)));
+  }
+  internal::LayerState::of(cell).build_for(Structure::make_tuple(std::move(members)));
 }
 
 }  // namespace cohort::keras::layers

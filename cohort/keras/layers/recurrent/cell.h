@@ -3,23 +3,25 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cohort/keras/base/replica_tensors.h"
 #include "cohort/keras/layers/base/kept_elements.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/base/operation.h"
+#include "cohort/keras/layers/recurrent/abstract_rnn_cell.h"
 #include "cohort/keras/layers/recurrent/recurrent.h"
+#include "cohort/keras/layers/recurrent/rnn_cells.h"
 
 namespace cohort::keras::layers {
 
 // A way over sequences.
 struct Pass {
   Tensor sequences;           // [batch, steps, features], in the order in which the steps are taken
-  std::vector<Tensor> state;  // [batch, units] each
+  std::vector<Tensor> state;  // [batch, units] each, or of the shapes that the cell has
   Tensor mask;                // [batch, steps] in that order, bool; undefined: all steps count
   // The output of a step that does not count: zeros, or that of the step before.
   bool zeros_where_masked = false;
@@ -28,7 +30,7 @@ struct Pass {
 
 // What it comes to.
 struct Run {
-  Tensor outputs;  // [batch, steps, units]
+  Tensor outputs;  // [batch, steps, units], or of the shape of the cell's outputs
   Tensor last;     // [batch, units]
   std::vector<Tensor> state;
 };
@@ -53,7 +55,21 @@ struct Recurrence {
   Tensor one(const Tensor& h, int64_t gate) const;
 };
 
-class Cell : public Layer {
+// A cell that goes over a whole sequence by itself.
+class RunsSequences {
+ public:
+  virtual ~RunsSequences() = default;
+  // It is built.
+  virtual Run run(const Pass& pass) const = 0;
+};
+
+// Goes over the sequence with any cell, which is built.
+Run run_cell(AbstractRNNCell& cell, const Pass& pass);
+
+// Builds the cell for steps of this shape, with the batch, where it is not built yet.
+void build_cell(AbstractRNNCell& cell, const Shape& inputs);
+
+class Cell : public AbstractRNNCell, public RunsSequences {
  public:
   struct Sizes {
     int64_t units;
@@ -64,14 +80,15 @@ class Cell : public Layer {
     double inputs;
     double states;
   };
-  Cell(std::string class_name, const Sizes& sizes, const Dropouts& dropouts,
-       std::optional<mixed_precision::Policy> dtype)
-      : Layer(std::move(class_name), {.dtype = dtype}), sizes_(sizes), dropouts_(dropouts) {}
+  Cell(std::string class_name, LayerOptions options, const Sizes& sizes, const Dropouts& dropouts)
+      : AbstractRNNCell(std::move(class_name), std::move(options)),
+        sizes_(sizes),
+        dropouts_(dropouts) {}
 
-  Run run(const Pass& pass) const;
-  virtual void write_fields(internal::FieldWriter& field) const = 0;
-  // A new layer like the one that this cell is of, perhaps in the other direction.
-  virtual LayerHandle layer_again(const std::string& name, bool reversed) const = 0;
+  Run run(const Pass& pass) const override;
+  std::vector<Shape> state_size() const override {
+    return std::vector<Shape>(static_cast<size_t>(sizes_.states), Shape{sizes_.units});
+  }
   const Sizes& sizes() const { return sizes_; }
   // For which it was built.
   int64_t features() const { return kernel_.shape()[0]; }
@@ -81,17 +98,18 @@ class Cell : public Layer {
  protected:
   // For plans, but for the way over a sequence; nothing where they do not know the cell's formula.
   virtual std::optional<internal::plan::Recurrent> planned() const { return std::nullopt; }
-  // x: [batch, gates * units], the part of the inputs. Returns the new state.
-  virtual std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state,
-                                   const Recurrence& recurrence) const = 0;
+  // x: [batch, gates * units], the part of the inputs. Returns the new state, whose first part is
+  // the output.
+  virtual std::vector<Tensor> advance(const Tensor& x, const std::vector<Tensor>& state,
+                                      const Recurrence& recurrence) const = 0;
   // Runs a kernel of libtorch; nullopt where there is none for the cell's options.
   virtual std::optional<Run> run_fused(const Tensor& sequences,
                                        const std::vector<Tensor>& state) const = 0;
   // What is added to the inputs' part. May be undefined.
   virtual Tensor input_bias() const { return bias(); }
 
-  // Builds the cell; its formula is `run`.
-  Tensor call(const Tensor& input, const CallOptions&) override { return input; }
+  Step step(const Tensor& inputs, const std::vector<Tensor>& states,
+            const CallOptions& options) override;
 
   Tensor bias() const { return bias_ ? bias_.value() : Tensor(); }
   static Tensor plus(const Tensor& x, const Tensor& bias) { return bias.defined() ? x + bias : x; }
@@ -107,15 +125,8 @@ class Cell : public Layer {
   const Dropouts dropouts_;
 };
 
-// In the order in which Keras writes them.
 template <class Fields, class Units, class Options>
-void recurrent_fields(Fields& field, Units& units, Options& options) {
-  field("return_sequences", options.return_sequences);
-  field("return_state", options.return_state);
-  field("go_backwards", options.go_backwards);
-  field("stateful", options.stateful);
-  field.without_effect("unroll", false);
-  field.always("time_major", false);
+void cell_fields(Fields& field, Units& units, Options& options) {
   field("units", units);
   field("activation", options.activation);
   if constexpr (requires { options.recurrent_activation; }) {
@@ -129,8 +140,7 @@ void recurrent_fields(Fields& field, Units& units, Options& options) {
   field("kernel_regularizer", options.kernel_regularizer);
   field("recurrent_regularizer", options.recurrent_regularizer);
   field("bias_regularizer", options.bias_regularizer);
-  for (const char* none :
-       {"activity_regularizer", "kernel_constraint", "recurrent_constraint", "bias_constraint"}) {
+  for (const char* none : {"kernel_constraint", "recurrent_constraint", "bias_constraint"}) {
     field.always(none, nullptr);
   }
   field("dropout", options.dropout);
@@ -141,35 +151,42 @@ void recurrent_fields(Fields& field, Units& units, Options& options) {
   if constexpr (requires { options.reset_after; }) field("reset_after", options.reset_after);
 }
 
-// What the cells have in common that depends on the type of their options. Recurrent: the layer's
-// handle.
-template <class Recurrent, class Options>
+// For whom a cell is made: "LSTM", of whose cells nobody gives the name, or "LSTMCell".
+struct CellUse {
+  const char* maker;
+  std::string name = "";
+};
+
+// What the cells have in common that depends on the type of their options, those of the layer of
+// the cell's own. Derived: the cell.
+template <class Derived, class Options>
 class CellOf : public Cell {
  public:
   // counts: gates and states.
-  CellOf(const char* layer, int64_t units, int64_t gates, int64_t states, Options options)
-      : Cell(internal::str(layer, "Cell"), {units, gates, states},
-             {options.dropout, options.recurrent_dropout}, options.dtype),
+  CellOf(const char* class_name, int64_t units, int64_t gates, int64_t states, Options options,
+         const CellUse& use)
+      : Cell(class_name, {.name = use.name, .dtype = options.dtype}, {units, gates, states},
+             {options.dropout, options.recurrent_dropout}),
         options_(std::move(options)) {
     constexpr int64_t kMost =
         std::numeric_limits<int32_t>::max();  // so that those of all gates fit an int64
     if (units < 1 || units > kMost) {
       throw InvalidArgumentError(
-          units < 1 ? internal::str(layer, ": units is ", units, ", below 1")
-                    : internal::str(layer, ": units is ", units, ", above ", kMost));
+          units < 1 ? internal::str(use.maker, ": units is ", units, ", below 1")
+                    : internal::str(use.maker, ": units is ", units, ", above ", kMost));
     }
-    internal::check_rate(options_.dropout, layer, "dropout");
-    internal::check_rate(options_.recurrent_dropout, layer, "recurrent_dropout");
+    internal::check_rate(options_.dropout, use.maker, "dropout");
+    internal::check_rate(options_.recurrent_dropout, use.maker, "recurrent_dropout");
   }
 
-  void write_fields(internal::FieldWriter& field) const final {
-    recurrent_fields(field, sizes().units, options_);
+  std::optional<Config> get_config() const final {
+    return internal::layer_config(*this, [this](internal::FieldWriter& field) {
+      cell_fields(field, sizes().units, options_);
+    });
   }
-  LayerHandle layer_again(const std::string& name, bool reversed) const final {
-    Options options = options_;
-    options.name = name;
-    if (reversed) options.go_backwards = !options.go_backwards;
-    return Recurrent(sizes().units, std::move(options));
+  std::shared_ptr<AbstractRNNCell> clone() const final {
+    return std::make_shared<Derived>(sizes().units, options_,
+                                     CellUse{.maker = class_name().c_str(), .name = name()});
   }
 
  protected:
@@ -190,61 +207,38 @@ class CellOf : public Cell {
   const Options options_;
 };
 
-// The layer around a cell: it takes a tuple apart and puts one together.
-class RecurrentLayer : public Layer, public internal::DescribesOperation {
- public:
-  struct Options {
-    bool return_sequences;
-    bool return_state;
-    bool go_backwards;
-    bool stateful;
-  };
-  RecurrentLayer(const char* class_name, LayerOptions layer_options, std::shared_ptr<Cell> cell,
-                 const Options& options);
-
-  std::optional<Config> get_config() const override;
-  internal::LayerOperation operation(bool training) const override;
-  const Cell& cell() const { return *cell_; }
-  const Options& options() const { return options_; }
-  // For Bidirectional; see Pass.
-  void set_zeros_where_masked() { zeros_where_masked_ = true; }
-  void reset_states() override { kept_.clear_all(); }
-
- protected:
-  void build(const std::vector<Shape>& input_shapes) override;
-  Structure call(const Structure& inputs, const CallOptions& call_options) override;
-
- private:
-  bool takes(const std::vector<Shape>& shapes) const;
-  // The state of the batch before, for so many rows; none where there is none.
-  // Errors: InvalidArgument (it had another number of rows).
-  std::vector<Tensor> kept_state(int64_t rows) const;
-  void keep_state(const std::vector<Tensor>& state);
-
-  std::shared_ptr<Cell> cell_;
-  Options options_;
-  bool zeros_where_masked_ = false;
-  internal::ReplicaTensors kept_;  // with `stateful`: the state of the latest batch
-};
-
-template <class CellType, class Options>
-std::shared_ptr<RecurrentLayer> make_recurrent(const char* class_name, int64_t units,
-                                               Options options) {
-  const RecurrentLayer::Options recurrent{options.return_sequences, options.return_state,
-                                          options.go_backwards, options.stateful};
-  LayerOptions layer{.name = options.name, .dtype = options.dtype};
-  return std::make_shared<RecurrentLayer>(class_name, std::move(layer),
-                                          std::make_shared<CellType>(units, std::move(options)),
-                                          recurrent);
+// The options of a layer with those of its cell.
+template <class LayerOptionsOf, class CellOptions>
+LayerOptionsOf with_cell_options(const CellOptions& cell) {
+  LayerOptionsOf options;
+  options.activation = cell.activation;
+  options.use_bias = cell.use_bias;
+  options.kernel_initializer = cell.kernel_initializer;
+  options.recurrent_initializer = cell.recurrent_initializer;
+  options.bias_initializer = cell.bias_initializer;
+  options.kernel_regularizer = cell.kernel_regularizer;
+  options.recurrent_regularizer = cell.recurrent_regularizer;
+  options.bias_regularizer = cell.bias_regularizer;
+  options.dropout = cell.dropout;
+  options.recurrent_dropout = cell.recurrent_dropout;
+  options.dtype = cell.dtype;
+  if constexpr (requires { cell.recurrent_activation; }) {
+    options.recurrent_activation = cell.recurrent_activation;
+  }
+  if constexpr (requires { cell.unit_forget_bias; }) {
+    options.unit_forget_bias = cell.unit_forget_bias;
+  }
+  if constexpr (requires { cell.reset_after; }) options.reset_after = cell.reset_after;
+  return options;
 }
 
-template <class Recurrent, class Options>
-LayerHandle read_recurrent(internal::FieldReader& field) {
+template <class CellHandle, class Options>
+LayerHandle read_cell(internal::FieldReader& field) {
   int64_t units = 0;
   Options options;
   field.common(options);
-  recurrent_fields(field, units, options);
-  return Recurrent(units, std::move(options));
+  cell_fields(field, units, options);
+  return CellHandle(units, std::move(options));
 }
 
 }  // namespace cohort::keras::layers

@@ -3,15 +3,15 @@
 
 #include <tuple>
 
-#include "cohort/keras/layers/recurrent/cell.h"
+#include "cohort/keras/layers/recurrent/recurrent_layer.h"
 
 namespace cohort::keras::layers {
 namespace {
 
-class GRUCell final : public CellOf<GRU, GRUOptions> {
+class GruCellImpl final : public CellOf<GruCellImpl, GRUOptions> {
  public:
-  GRUCell(int64_t units, GRUOptions options)
-      : CellOf("GRU", units, /*gates=*/3, /*states=*/1, std::move(options)) {}
+  GruCellImpl(int64_t units, GRUOptions options, const CellUse& use)
+      : CellOf("GRUCell", units, /*gates=*/3, /*states=*/1, std::move(options), use) {}
 
  protected:
   void build(const std::vector<Shape>& input_shapes) override {
@@ -44,7 +44,7 @@ class GRUCell final : public CellOf<GRU, GRUOptions> {
         .cell = internal::plan::Cell::kGru, .units = sizes().units, .bias = options_.use_bias};
   }
 
-  std::vector<Tensor> step(const Tensor& inputs, const std::vector<Tensor>& state,
+  std::vector<Tensor> advance(const Tensor& inputs, const std::vector<Tensor>& state,
                            const Recurrence& recurrence) const override {
     const auto& gate = options_.recurrent_activation;
     const Tensor& h = state[0];
@@ -81,7 +81,13 @@ class GRUCell final : public CellOf<GRU, GRUOptions> {
 }  // namespace
 
 GRU::GRU(int64_t units, GRUOptions options)
-    : LayerHandle(make_recurrent<GRUCell>("GRU", units, std::move(options))) {}
+    : LayerHandle(std::make_shared<RecurrentOf<GRU, GruCellImpl, GRUOptions>>(
+          "GRU", units, options)) {}
+
+GRUCell::GRUCell(int64_t units, GRUCellOptions options)
+    : LayerHandle(std::make_shared<GruCellImpl>(
+          units, with_cell_options<GRUOptions>(options),
+          CellUse{.maker = "GRUCell", .name = options.name})) {}
 
 }  // namespace cohort::keras::layers
 
@@ -89,6 +95,11 @@ namespace cohort::internal {
 
 keras::layers::LayerHandle read_gru(FieldReader& field) {
   return keras::layers::read_recurrent<keras::layers::GRU, keras::layers::GRUOptions>(field);
+}
+
+keras::layers::LayerHandle read_gru_cell(FieldReader& field) {
+  using keras::layers::GRUCell, keras::layers::GRUCellOptions;
+  return keras::layers::read_cell<GRUCell, GRUCellOptions>(field);
 }
 
 }  // namespace cohort::internal

@@ -5,15 +5,15 @@
 
 #include <tuple>
 
-#include "cohort/keras/layers/recurrent/cell.h"
+#include "cohort/keras/layers/recurrent/recurrent_layer.h"
 
 namespace cohort::keras::layers {
 namespace {
 
-class LSTMCell final : public CellOf<LSTM, LSTMOptions> {
+class LstmCellImpl final : public CellOf<LstmCellImpl, LSTMOptions> {
  public:
-  LSTMCell(int64_t units, LSTMOptions options)
-      : CellOf("LSTM", units, /*gates=*/4, /*states=*/2, std::move(options)) {}
+  LstmCellImpl(int64_t units, LSTMOptions options, const CellUse& use)
+      : CellOf("LSTMCell", units, /*gates=*/4, /*states=*/2, std::move(options), use) {}
 
  protected:
   void build(const std::vector<Shape>& input_shapes) override {
@@ -48,7 +48,7 @@ class LSTMCell final : public CellOf<LSTM, LSTMOptions> {
         .cell = internal::plan::Cell::kLstm, .units = sizes().units, .bias = options_.use_bias};
   }
 
-  std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state,
+  std::vector<Tensor> advance(const Tensor& x, const std::vector<Tensor>& state,
                            const Recurrence& recurrence) const override {
     const auto& gate = options_.recurrent_activation;
     const std::vector<Tensor> z = (x + recurrence.all(state[0])).chunk(4, 1);
@@ -67,7 +67,13 @@ class LSTMCell final : public CellOf<LSTM, LSTMOptions> {
 }  // namespace
 
 LSTM::LSTM(int64_t units, LSTMOptions options)
-    : LayerHandle(make_recurrent<LSTMCell>("LSTM", units, std::move(options))) {}
+    : LayerHandle(std::make_shared<RecurrentOf<LSTM, LstmCellImpl, LSTMOptions>>(
+          "LSTM", units, options)) {}
+
+LSTMCell::LSTMCell(int64_t units, LSTMCellOptions options)
+    : LayerHandle(std::make_shared<LstmCellImpl>(
+          units, with_cell_options<LSTMOptions>(options),
+          CellUse{.maker = "LSTMCell", .name = options.name})) {}
 
 }  // namespace cohort::keras::layers
 
@@ -75,6 +81,11 @@ namespace cohort::internal {
 
 keras::layers::LayerHandle read_lstm(FieldReader& field) {
   return keras::layers::read_recurrent<keras::layers::LSTM, keras::layers::LSTMOptions>(field);
+}
+
+keras::layers::LayerHandle read_lstm_cell(FieldReader& field) {
+  using keras::layers::LSTMCell, keras::layers::LSTMCellOptions;
+  return keras::layers::read_cell<LSTMCell, LSTMCellOptions>(field);
 }
 
 }  // namespace cohort::internal

@@ -1,77 +1,88 @@
-#include <ATen/ops/zeros.h>
+#include "cohort/keras/layers/recurrent/recurrent_layer.h"
 
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/recording/step_recording.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
-#include "cohort/keras/layers/recurrent/cell.h"
 
 namespace cohort::keras::layers {
 
 using internal::str;
 
 RecurrentLayer::RecurrentLayer(const char* class_name, LayerOptions layer_options,
-                               std::shared_ptr<Cell> cell, const Options& options)
+                               std::shared_ptr<AbstractRNNCell> cell, const Options& options)
     : Layer(class_name, std::move(layer_options)), cell_(std::move(cell)), options_(options) {
   track("cell", LayerHandle(cell_));
-}
-
-std::optional<Config> RecurrentLayer::get_config() const {
-  return internal::layer_config(
-      *this, [this](internal::FieldWriter& field) { cell_->write_fields(field); });
 }
 
 internal::LayerOperation RecurrentLayer::operation(bool) const {
   if (options_.return_state) return {.why_not = "it returns its state"};
   if (options_.stateful) return {.why_not = "it goes on with the state of the batch before"};
-  return cell_->operation(options_.return_sequences, options_.go_backwards);
+  const auto* cell = dynamic_cast<const Cell*>(cell_.get());
+  if (cell == nullptr || options_.time_major) {
+    return {.why_not = "plans know the cells of Keras alone, over [batch, steps, features]"};
+  }
+  return cell->operation(options_.return_sequences, options_.go_backwards);
 }
 
 // What does not fit is for `call` to refuse, which sees it.
 void RecurrentLayer::build(const std::vector<Shape>& input_shapes) {
   if (!takes(input_shapes)) return;
-  const Shape& sequences = input_shapes[0];
-  (*cell_)(at::zeros({1}, dtype()).expand({1, sequences[1], sequences[2]}), {});
+  Shape step(input_shapes[0].begin() + 1, input_shapes[0].end());
+  step[0] = 1;
+  build_cell(*cell_, step);
 }
 
 Structure RecurrentLayer::call(const Structure& inputs, const CallOptions& call_options) {
   std::vector<Tensor> tensors;
-  inputs.for_each([&](const Leaf& leaf) { tensors.push_back(leaf.tensor()); });
   std::vector<Shape> shapes;
-  for (const Tensor& tensor : tensors) shapes.push_back(tensor.sizes().vec());
+  inputs.for_each([&](const Leaf& leaf) {
+    tensors.push_back(leaf.tensor());
+    shapes.push_back(leaf.sizes());
+  });
   if (!takes(shapes)) {
     throw InvalidArgumentError(str("layer '", name(),
                                    "' takes [batch, steps, features] with one "
                                    "step or more, or a tuple of it and ",
-                                   cell_->sizes().states, " initial states, but got ",
+                                   cell_->state_size().size(), " initial states, but got ",
                                    internal::describe_leaves(inputs)));
   }
   const Tensor mask = internal::mask_of(tensors[0]);
   for (Tensor& tensor : tensors) tensor = in_compute_dtype(tensor);
-  (*cell_)(tensors[0], call_options);  // where it did not fit before
-  if (tensors[0].size(2) != cell_->features()) {
-    throw InvalidArgumentError(str("layer '", name(), "' was built for ", cell_->features(),
+  if (options_.time_major) tensors[0] = tensors[0].transpose(0, 1);
+  Shape step(tensors[0].sizes().begin() + 1, tensors[0].sizes().end());
+  step[0] = 1;
+  build_cell(*cell_, step);  // where the shapes did not fit before
+  const auto* known = dynamic_cast<const Cell*>(cell_.get());
+  if (known != nullptr && tensors[0].size(2) != known->features()) {
+    throw InvalidArgumentError(str("layer '", name(), "' was built for ", known->features(),
                                    " features, but got ", internal::describe_leaves(inputs)));
   }
-  Pass pass;
-  pass.sequences = options_.go_backwards ? tensors[0].flip(1) : tensors[0];
-  if (mask.defined()) pass.mask = options_.go_backwards ? mask.flip(1) : mask;
-  pass.zeros_where_masked = zeros_where_masked_;
-  pass.training = *call_options.training;
-  pass.state.assign(tensors.begin() + 1, tensors.end());
-  if (pass.state.empty()) pass.state = kept_state(pass.sequences.size(0));
-  while (pass.state.size() < static_cast<size_t>(cell_->sizes().states)) {
-    pass.state.push_back(
-        at::zeros({pass.sequences.size(0), cell_->sizes().units}, pass.sequences.options()));
-  }
-  const Run run = cell_->run(pass);
+  const Run run = run_cell(*cell_, pass_over(tensors, mask, *call_options.training));
   keep_state(run.state);
-  const Tensor output =
-      options_.return_sequences ? internal::with_mask(run.outputs, mask) : run.last;
+  const Tensor outputs = options_.time_major ? run.outputs.transpose(0, 1) : run.outputs;
+  const Tensor output = options_.return_sequences ? internal::with_mask(outputs, mask) : run.last;
   if (!options_.return_state) return output;
   std::vector<Structure> members = {output};
   members.insert(members.end(), run.state.begin(), run.state.end());
   return Structure::make_tuple(std::move(members));
+}
+
+// tensors: sequences [batch, steps, ..], and perhaps states.
+Pass RecurrentLayer::pass_over(const std::vector<Tensor>& tensors, const Tensor& mask,
+                               bool training) const {
+  Pass pass;
+  pass.sequences = options_.go_backwards ? tensors[0].flip(1) : tensors[0];
+  if (mask.defined()) {
+    const Tensor by_row = options_.time_major ? mask.transpose(0, 1) : mask;
+    pass.mask = options_.go_backwards ? by_row.flip(1) : by_row;
+  }
+  pass.zeros_where_masked = options_.zeros_where_masked;
+  pass.training = training;
+  pass.state.assign(tensors.begin() + 1, tensors.end());
+  if (pass.state.empty()) pass.state = kept_state(pass.sequences.size(0));
+  if (pass.state.empty()) pass.state = cell_->get_initial_state(pass.sequences.select(1, 0));
+  return pass;
 }
 
 std::vector<Tensor> RecurrentLayer::kept_state(int64_t rows) const {
@@ -86,7 +97,8 @@ std::vector<Tensor> RecurrentLayer::kept_state(int64_t rows) const {
 }
 
 void RecurrentLayer::keep_state(const std::vector<Tensor>& state) {
-  if (!options_.stateful || state[0].size(0) == 0 || internal::is_tracing()) return;
+  const bool keeps = options_.stateful && !state.empty() && state[0].size(0) > 0;
+  if (!keeps || internal::is_tracing()) return;
   if (internal::StepRecording* const recording = internal::StepRecording::current()) {
     recording->refuse(
         str("layer '", name(), "' is stateful: it keeps its state for the next step"));
@@ -97,9 +109,11 @@ void RecurrentLayer::keep_state(const std::vector<Tensor>& state) {
 }
 
 bool RecurrentLayer::takes(const std::vector<Shape>& shapes) const {
-  const auto with_state = static_cast<size_t>(cell_->sizes().states + 1);
-  return (shapes.size() == 1 || shapes.size() == with_state) && shapes[0].size() == 3 &&
-         shapes[0][1] > 0;
+  const size_t with_state = cell_->state_size().size() + 1;
+  if (shapes.size() != 1 && shapes.size() != with_state) return false;
+  const bool is_known = dynamic_cast<const Cell*>(cell_.get()) != nullptr;
+  const bool has_rank = is_known ? shapes[0].size() == 3 : shapes[0].size() >= 3;
+  return has_rank && shapes[0][options_.time_major ? 0 : 1] != 0;
 }
 
 }  // namespace cohort::keras::layers

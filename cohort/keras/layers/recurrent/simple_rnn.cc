@@ -3,15 +3,15 @@
 
 #include <tuple>
 
-#include "cohort/keras/layers/recurrent/cell.h"
+#include "cohort/keras/layers/recurrent/recurrent_layer.h"
 
 namespace cohort::keras::layers {
 namespace {
 
-class SimpleRNNCell final : public CellOf<SimpleRNN, SimpleRNNOptions> {
+class SimpleRnnCellImpl final : public CellOf<SimpleRnnCellImpl, SimpleRNNOptions> {
  public:
-  SimpleRNNCell(int64_t units, SimpleRNNOptions options)
-      : CellOf("SimpleRNN", units, /*gates=*/1, /*states=*/1, std::move(options)) {}
+  SimpleRnnCellImpl(int64_t units, SimpleRNNOptions options, const CellUse& use)
+      : CellOf("SimpleRNNCell", units, /*gates=*/1, /*states=*/1, std::move(options), use) {}
 
  protected:
   void build(const std::vector<Shape>& input_shapes) override {
@@ -31,7 +31,7 @@ class SimpleRNNCell final : public CellOf<SimpleRNN, SimpleRNNOptions> {
     return Run{outputs, h.squeeze(0), {h.squeeze(0)}};
   }
 
-  std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state,
+  std::vector<Tensor> advance(const Tensor& x, const std::vector<Tensor>& state,
                            const Recurrence& recurrence) const override {
     return {options_.activation(x + recurrence.all(state[0]))};
   }
@@ -40,7 +40,13 @@ class SimpleRNNCell final : public CellOf<SimpleRNN, SimpleRNNOptions> {
 }  // namespace
 
 SimpleRNN::SimpleRNN(int64_t units, SimpleRNNOptions options)
-    : LayerHandle(make_recurrent<SimpleRNNCell>("SimpleRNN", units, std::move(options))) {}
+    : LayerHandle(std::make_shared<RecurrentOf<SimpleRNN, SimpleRnnCellImpl, SimpleRNNOptions>>(
+          "SimpleRNN", units, options)) {}
+
+SimpleRNNCell::SimpleRNNCell(int64_t units, SimpleRNNCellOptions options)
+    : LayerHandle(std::make_shared<SimpleRnnCellImpl>(
+          units, with_cell_options<SimpleRNNOptions>(options),
+          CellUse{.maker = "SimpleRNNCell", .name = options.name})) {}
 
 }  // namespace cohort::keras::layers
 
@@ -49,6 +55,11 @@ namespace cohort::internal {
 keras::layers::LayerHandle read_simple_rnn(FieldReader& field) {
   return keras::layers::read_recurrent<keras::layers::SimpleRNN, keras::layers::SimpleRNNOptions>(
       field);
+}
+
+keras::layers::LayerHandle read_simple_rnn_cell(FieldReader& field) {
+  using keras::layers::SimpleRNNCell, keras::layers::SimpleRNNCellOptions;
+  return keras::layers::read_cell<SimpleRNNCell, SimpleRNNCellOptions>(field);
 }
 
 }  // namespace cohort::internal
