@@ -81,6 +81,7 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::Dot({2, 1}, {.normalize = true}),
       layers::Dropout(0.25, {.seed = 3}),
       layers::ELU(0.5),
+      layers::EinsumDense("ab,bc->ac", {5}, {.bias_axes = "c", .bias_constraint = "non_neg"}),
       layers::EinsumDense("abc,cd->abd", {kUnknownDim, 5},
                           {.activation = "relu", .bias_axes = "d"}),
       layers::Embedding(10, 4, {.embeddings_initializer = initializers::RandomUniform()}),
@@ -100,6 +101,9 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::IntegerLookup({.vocabulary = {3, 5}, .mask_token = 0}),
       layers::LSTM(3, {.unit_forget_bias = false, .go_backwards = true}),
       layers::LSTM(3, {.stateful = true}),
+      layers::GRU(3, {.kernel_constraint = "non_neg",
+                      .recurrent_constraint = constraints::MaxNorm(2),
+                      .bias_constraint = "unit_norm"}),
       layers::Bidirectional(layers::LSTM(3),
                             {.backward_layer = layers::GRU(2, {.go_backwards = true})}),
       layers::LayerNormalization({.axis = {1, 2}}),
@@ -109,7 +113,9 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::MaxPooling2D(3, {.strides = 1}),
       layers::Maximum(),
       layers::Minimum(),
-      layers::MultiHeadAttention(2, 3, {.value_dim = 4, .use_causal_mask = true}),
+      layers::MultiHeadAttention(
+          2, 3,
+          {.value_dim = 4, .use_causal_mask = true, .kernel_constraint = constraints::MaxNorm(2)}),
       layers::MultiHeadAttention(
           2, 3, {.output_shape = {2, 3}, .attention_axes = {2}, .return_attention_scores = true}),
       layers::Multiply(),

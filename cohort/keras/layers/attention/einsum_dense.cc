@@ -99,8 +99,8 @@ void einsum_dense_fields(Fields& field, Equation& equation, Options& options) {
   field("kernel_regularizer", options.kernel_regularizer);
   field("bias_regularizer", options.bias_regularizer);
   field("activity_regularizer", options.activity_regularizer);
-  field.always("kernel_constraint", nullptr);
-  field.always("bias_constraint", nullptr);
+  field("kernel_constraint", options.kernel_constraint);
+  field("bias_constraint", options.bias_constraint);
 }
 
 class EinsumDenseImpl final : public Layer {
@@ -145,13 +145,15 @@ class EinsumDenseImpl final : public Layer {
  protected:
   void build(const std::vector<Shape>& input_shapes) override {
     const Shape output = whole_output(input_shapes[0]);
-    kernel_ = add_weight(
-        "kernel", kernel_shape(input_shapes[0], output),
-        {.initializer = options_.kernel_initializer, .regularizer = options_.kernel_regularizer});
+    kernel_ = add_weight("kernel", kernel_shape(input_shapes[0], output),
+                         {.initializer = options_.kernel_initializer,
+                          .regularizer = options_.kernel_regularizer,
+                          .constraint = options_.kernel_constraint});
     if (options_.bias_axes.empty()) return;
-    bias_ = add_weight(
-        "bias", bias_shape(output),
-        {.initializer = options_.bias_initializer, .regularizer = options_.bias_regularizer});
+    bias_ = add_weight("bias", bias_shape(output),
+                       {.initializer = options_.bias_initializer,
+                        .regularizer = options_.bias_regularizer,
+                        .constraint = options_.bias_constraint});
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {

@@ -23,6 +23,8 @@ struct EinsumDenseOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
   regularizers::Regularizer activity_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint bias_constraint = {};
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };

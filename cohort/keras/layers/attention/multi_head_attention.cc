@@ -34,8 +34,8 @@ void attention_fields(Fields& field, Number& num_heads, Number& key_dim, Options
   field("kernel_regularizer", options.kernel_regularizer);
   field("bias_regularizer", options.bias_regularizer);
   field.always("activity_regularizer", nullptr);
-  field.always("kernel_constraint", nullptr);
-  field.always("bias_constraint", nullptr);
+  field("kernel_constraint", options.kernel_constraint);
+  field("bias_constraint", options.bias_constraint);
   for (const char* shape : {"query_shape", "key_shape", "value_shape"}) {
     field.without_effect(shape, nullptr);
   }
@@ -200,6 +200,8 @@ class MultiHeadAttentionImpl final : public Layer {
                                      .bias_initializer = options_.bias_initializer,
                                      .kernel_regularizer = options_.kernel_regularizer,
                                      .bias_regularizer = options_.bias_regularizer,
+                                     .kernel_constraint = options_.kernel_constraint,
+                                     .bias_constraint = options_.bias_constraint,
                                      .dtype = options_.dtype,
                                      .name = name});
     track(child, layer);

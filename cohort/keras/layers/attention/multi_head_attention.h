@@ -32,6 +32,8 @@ struct MultiHeadAttentionOptions {
   initializers::Initializer bias_initializer = "zeros";
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint bias_constraint = {};
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
   std::string name = "";
 };

@@ -140,9 +140,9 @@ void cell_fields(Fields& field, Units& units, Options& options) {
   field("kernel_regularizer", options.kernel_regularizer);
   field("recurrent_regularizer", options.recurrent_regularizer);
   field("bias_regularizer", options.bias_regularizer);
-  for (const char* none : {"kernel_constraint", "recurrent_constraint", "bias_constraint"}) {
-    field.always(none, nullptr);
-  }
+  field("kernel_constraint", options.kernel_constraint);
+  field("recurrent_constraint", options.recurrent_constraint);
+  field("bias_constraint", options.bias_constraint);
   field("dropout", options.dropout);
   field("recurrent_dropout", options.recurrent_dropout);
   if constexpr (requires { options.unit_forget_bias; }) {
@@ -193,15 +193,19 @@ class CellOf : public Cell {
   void make_weights(int64_t features, const Shape& bias_shape,
                     const initializers::Initializer& bias_initializer) {
     const int64_t columns = sizes().gates * sizes().units;
-    kernel_ = add_weight(
-        "kernel", {features, columns},
-        {.initializer = options_.kernel_initializer, .regularizer = options_.kernel_regularizer});
+    kernel_ = add_weight("kernel", {features, columns},
+                         {.initializer = options_.kernel_initializer,
+                          .regularizer = options_.kernel_regularizer,
+                          .constraint = options_.kernel_constraint});
     recurrent_ = add_weight("recurrent_kernel", {sizes().units, columns},
                             {.initializer = options_.recurrent_initializer,
-                             .regularizer = options_.recurrent_regularizer});
+                             .regularizer = options_.recurrent_regularizer,
+                             .constraint = options_.recurrent_constraint});
     if (!options_.use_bias) return;
     bias_ = add_weight("bias", bias_shape,
-                       {.initializer = bias_initializer, .regularizer = options_.bias_regularizer});
+                       {.initializer = bias_initializer,
+                        .regularizer = options_.bias_regularizer,
+                        .constraint = options_.bias_constraint});
   }
 
   const Options options_;
@@ -219,6 +223,9 @@ LayerOptionsOf with_cell_options(const CellOptions& cell) {
   options.kernel_regularizer = cell.kernel_regularizer;
   options.recurrent_regularizer = cell.recurrent_regularizer;
   options.bias_regularizer = cell.bias_regularizer;
+  options.kernel_constraint = cell.kernel_constraint;
+  options.recurrent_constraint = cell.recurrent_constraint;
+  options.bias_constraint = cell.bias_constraint;
   options.dropout = cell.dropout;
   options.recurrent_dropout = cell.recurrent_dropout;
   options.dtype = cell.dtype;

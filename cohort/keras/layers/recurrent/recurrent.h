@@ -37,6 +37,9 @@ struct SimpleRNNOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer recurrent_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint recurrent_constraint = {};
+  constraints::Constraint bias_constraint = {};
   // In training these shares of the inputs, and of the state before its product with the recurrent
   // kernel, are 0 and the rest is scaled up; the same elements at all steps of an example (Gal and
   // Ghahramani, 2016), other ones for each gate of the state. In [0, 1].
@@ -73,6 +76,9 @@ struct LSTMOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer recurrent_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint recurrent_constraint = {};
+  constraints::Constraint bias_constraint = {};
   double dropout = 0;            // of the inputs
   double recurrent_dropout = 0;  // of the state; see SimpleRNNOptions
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
@@ -105,6 +111,9 @@ struct GRUOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer recurrent_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint recurrent_constraint = {};
+  constraints::Constraint bias_constraint = {};
   double dropout = 0;            // of the inputs
   double recurrent_dropout = 0;  // of the state; see SimpleRNNOptions
   std::optional<mixed_precision::Policy> dtype = std::nullopt;

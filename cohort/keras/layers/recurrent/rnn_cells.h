@@ -25,6 +25,9 @@ struct SimpleRNNCellOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer recurrent_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint recurrent_constraint = {};
+  constraints::Constraint bias_constraint = {};
   // Dropout of the inputs and of the state, as SimpleRNN's: in an RNN the same elements at all
   // steps of an example.
   double dropout = 0;
@@ -52,6 +55,9 @@ struct LSTMCellOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer recurrent_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint recurrent_constraint = {};
+  constraints::Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
@@ -76,6 +82,9 @@ struct GRUCellOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer recurrent_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  constraints::Constraint kernel_constraint = {};
+  constraints::Constraint recurrent_constraint = {};
+  constraints::Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   std::optional<mixed_precision::Policy> dtype = std::nullopt;
