@@ -19,6 +19,7 @@ struct OptimizerCase {
   const char* name;
   std::function<Optimizer()> make;
   bool sparse = false;
+  constraints::Constraint constraint = {};
 
   friend std::ostream& operator<<(std::ostream& out, const OptimizerCase& one) { return out << one.name; }
 };
@@ -27,8 +28,12 @@ struct OptimizerCase {
 std::vector<Tensor> train(const distribute::Strategy& strategy, const OptimizerCase& one) {
   at::manual_seed(3);
   const Sequential model =
-      one.sparse ? Sequential({layers::Embedding(50, 4), layers::Flatten(), layers::Dense(1)})
-                 : Sequential({layers::Dense(8, {.activation = "tanh"}), layers::Dense(1)});
+      one.sparse
+          ? Sequential({layers::Embedding(50, 4, {.embeddings_constraint = one.constraint}),
+                        layers::Flatten(), layers::Dense(1)})
+          : Sequential({layers::Dense(
+                            8, {.activation = "tanh", .kernel_constraint = one.constraint}),
+                        layers::Dense(1)});
   const Optimizer optimizer = one.make();
   const Tensor x = one.sparse ? at::randint(50, {16, 3}, at::kLong) : at::randn({16, 4});
   const Tensor y = at::randn({16, 1});
@@ -134,6 +139,10 @@ INSTANTIATE_TEST_SUITE_P(
              }},
         OptimizerCase{"OfTheProgram", [] { return OwnOptimizer(); }},
         OptimizerCase{"SparseAdam", [] { return optimizers::Adam({.learning_rate = 0.01}); }, true},
+        OptimizerCase{"Constrained", [] { return optimizers::Adam({.learning_rate = 0.01}); }, false,
+             constraints::MaxNorm(0.2, {0})},
+        OptimizerCase{"SparseConstrained", [] { return optimizers::SGD({.learning_rate = 0.1}); },
+             true, constraints::MaxNorm(0.05, {1})},
         OptimizerCase{"SparseSGD", [] { return optimizers::SGD({.learning_rate = 0.1}); }, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
