@@ -9,6 +9,7 @@ import tree
 RANK = {
     "core": 0,
     "ops": 1,
+    "image": 2,
     "optim": 2,
     "data": 3,
     "cluster": 3,

@@ -105,6 +105,9 @@ SECTIONS = [
     ("Records and examples", "io", [
         "data/records/tfrecord_writer.h", "data/records/example_builder.h",
         "data/files/parse_example.h data/files/example_features.h"]),
+    ("Images", "image", ["image/resize.h", "image/crop.h", "image/flip.h", "image/transform.h", "image/color.h",
+                         "image/random_image.h", "image/jpeg_quality.h"]),
+    ("Files of images", "io", ["image/decode.h", "image/encode.h"]),
     ("Transforms", "transform", [
         "transform/output/analyze.h", "transform/output/transform_output.h", "transform/graph/column.h",
         "transform/functions/mappers.h", "transform/functions/analyzers.h",

@@ -13,6 +13,7 @@ ROOMS = {
     "core": [".", "bytes program", "host", "observe", "threads", "files", "profiler", "cpu", "structure",
              "recording/cuda", "recording"],
     "ops": ["kernels vocabulary", "lookup", ".", "plan"],
+    "image": ["codecs kernels", "."],
     "data": ["iteration records", "graph", ". storage", "files functions", "nodes", "sharding"],
     "cluster": ["launch rpc security", "grpc membership same_host", ".", "resolvers"],
     "collective": [".", "nccl network shared_memory", "forming"],

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
       {"distributed", read_distributed},
       {"divide_batch", divide_batch},
       {"fit_with_tensor_board", fit_with_tensor_board},
+      {"image", use_images},
       {"layer", run_layer},
       {"model", use_model},
       {"weights", use_weights},

@@ -40,6 +40,11 @@ Json read_distributed(const Json& request);
 // Request: {"global_batch_size", "workers", "replicas_per_worker"}. Answer: {"sizes": [workers][]}.
 Json divide_batch(const Json& request);
 
+// An operation of cohort::image or cohort::io (probe_images.cc has their names).
+// Request: {"op": name, "inputs": [TENSOR], "options": {by name}, "contents": hex}, of which some may be
+// missing. Answer: TENSOR, {"contents": hex}, {"value"} or {"error": class, "text"}.
+Json use_images(const Json& request);
+
 // A lookup layer: its vocabulary and what it makes of inputs.
 // Request: {"layer": "StringLookup"|"IntegerLookup", "options": {the layer's by name; "vocabulary"
 // or "file"}, "adapt": INPUT (may be missing), "inputs": [INPUT]}, where INPUT is a TENSOR whose
