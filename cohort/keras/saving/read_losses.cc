@@ -33,6 +33,7 @@ Loss make_read_loss(FieldReader& field) {
   if constexpr (requires { options.label_smoothing; }) {
     field("label_smoothing", options.label_smoothing);
   }
+  if constexpr (requires { options.ignore_class; }) field("ignore_class", options.ignore_class);
   if constexpr (requires { options.delta; }) field("delta", options.delta);
   if constexpr (requires { options.axis; }) {
     field("axis", options.axis);
