@@ -37,7 +37,10 @@ void PredictionMetric::update_state(const Tensor& y_true, const Tensor& y_pred,
                                              internal::describe(y_true), " and ",
                                              internal::describe(y_pred)));
   }
-  if (internal::has_no_rows(y_true) && internal::has_no_rows(y_pred)) return state().add_nothing();
+  if (internal::has_no_rows(y_true) && internal::has_no_rows(y_pred)) {
+    state().see(y_pred);
+    return state().add_nothing();
+  }
   const NoGradient no_gradient;
   const auto constant = [](const Tensor& x) { return x.requires_grad() ? x.detach() : x; };
   try {
