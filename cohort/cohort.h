@@ -85,6 +85,7 @@
 #include "cohort/distribute/step/regroup.h"
 #include "cohort/distribute/strategies/central_storage_strategy.h"
 #include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/exponential_moving_average.h"
 #include "cohort/distribute/strategies/get_distributed_dataset.h"
 #include "cohort/distribute/strategies/legacy.h"
 #include "cohort/distribute/strategies/mirrored_strategy.h"
