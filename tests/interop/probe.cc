@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   using namespace cohort::interop;
   const std::map<std::string, Json (*)(const Json&)> commands = {
       {"average_loss", compute_average_loss},
+      {"average_variables", average_variables},
       {"build_examples", build_examples},
       {"checkpoint", use_checkpoint},
       {"distributed", read_distributed},
@@ -47,6 +48,7 @@ int main(int argc, char** argv) {
       {"read_records", read_records},
       {"reduce", reduce_values},
       {"scale_losses", scale_losses},
+      {"trace_steps", trace_steps},
       {"training", train_guide_004},
       {"transform", transform_columns},
       {"write_records", write_records},
