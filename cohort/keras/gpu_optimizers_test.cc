@@ -106,37 +106,47 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         OptimizerCase{"SGD", [] { return optimizers::SGD({.learning_rate = 0.1}); }},
         OptimizerCase{"Momentum",
-             [] { return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9}); }},
+                      [] { return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9}); }},
         OptimizerCase{"Nesterov",
-             [] {
-               return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
-             }},
+                      [] {
+                        return optimizers::SGD(
+                            {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
+                      }},
         OptimizerCase{"Adam", [] { return optimizers::Adam({.learning_rate = 0.01}); }},
-        OptimizerCase{"Amsgrad", [] { return optimizers::Adam({.learning_rate = 0.01, .amsgrad = true}); }},
+        OptimizerCase{"Amsgrad",
+                      [] { return optimizers::Adam({.learning_rate = 0.01, .amsgrad = true}); }},
         OptimizerCase{"RMSprop", [] { return optimizers::RMSprop({.learning_rate = 0.01}); }},
+        OptimizerCase{"Adafactor", [] { return optimizers::Adafactor({.learning_rate = 0.01}); }},
+        OptimizerCase{"AdamWithoutDecayOfBiases",
+                      [] {
+                        const optimizers::AdamW adam({.learning_rate = 0.01, .weight_decay = 0.5});
+                        adam.exclude_from_weight_decay({}, {"bias"});
+                        return adam;
+                      }},
         OptimizerCase{"Adagrad", [] { return optimizers::Adagrad({.learning_rate = 0.01}); }},
         OptimizerCase{"Ftrl", [] { return optimizers::Ftrl({.learning_rate = 0.01}); }},
         OptimizerCase{"Lion", [] { return optimizers::Lion({.learning_rate = 0.01}); }},
         OptimizerCase{"Clipnorm",
-             [] { return optimizers::Adam({.learning_rate = 0.01, .clipnorm = 0.1}); }},
-        OptimizerCase{"GlobalClipnorm",
-             [] { return optimizers::Adam({.learning_rate = 0.01, .global_clipnorm = 0.1}); }},
-        OptimizerCase{"AveragesDecayAndClipvalue",
-             [] {
-               return optimizers::Adam({.learning_rate = 0.01,
-                                        .clipvalue = 0.1,
-                                        .weight_decay = 0.1,
-                                        .use_ema = true});
-             }},
+                      [] { return optimizers::Adam({.learning_rate = 0.01, .clipnorm = 0.1}); }},
+        OptimizerCase{
+            "GlobalClipnorm",
+            [] { return optimizers::Adam({.learning_rate = 0.01, .global_clipnorm = 0.1}); }},
+        OptimizerCase{
+            "AveragesDecayAndClipvalue",
+            [] {
+              return optimizers::Adam(
+                  {.learning_rate = 0.01, .clipvalue = 0.1, .weight_decay = 0.1, .use_ema = true});
+            }},
         OptimizerCase{"Accumulation",
-             [] {
-               return optimizers::Adam({.learning_rate = 0.01, .gradient_accumulation_steps = 2});
-             }},
+                      [] {
+                        return optimizers::Adam(
+                            {.learning_rate = 0.01, .gradient_accumulation_steps = 2});
+                      }},
         OptimizerCase{"SkippedSteps",
-             [] {
-               return optimizers::Adam(
-                   {.learning_rate = 0.01, .not_finite = optimizers::NotFinite::SKIP});
-             }},
+                      [] {
+                        return optimizers::Adam(
+                            {.learning_rate = 0.01, .not_finite = optimizers::NotFinite::SKIP});
+                      }},
         OptimizerCase{"OfTheProgram", [] { return OwnOptimizer(); }},
         OptimizerCase{"SparseAdam", [] { return optimizers::Adam({.learning_rate = 0.01}); }, true},
         OptimizerCase{"Constrained", [] { return optimizers::Adam({.learning_rate = 0.01}); }, false,

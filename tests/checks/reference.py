@@ -61,12 +61,13 @@ SECTIONS = [
         "keras/model/compile_options.h", "keras/model/fit_options.h", "keras/model/data.h",
         "keras/model/logs.h", "keras/model/per_output.h"]),
     ("Losses", "keras::losses", [
-        "keras/losses/crossentropy.h", "keras/losses/regression.h", "keras/losses/hinges.h",
+        "keras/losses/crossentropy.h", "keras/losses/focal.h", "keras/losses/regression.h", "keras/losses/hinges.h",
         "keras/losses/divergences.h", "keras/losses/loss.h", "keras/losses/functions.h",
         "keras/losses/get.h"]),
     ("Metrics", "keras::metrics", [
         "keras/metrics/mean.h", "keras/metrics/mean_tensor.h", "keras/metrics/accuracy.h",
         "keras/metrics/auc.h", "keras/metrics/best_threshold.h", "keras/metrics/confusion.h",
+        "keras/metrics/f_score.h", "keras/metrics/r2_score.h",
         "keras/metrics/iou.h", "keras/metrics/errors.h", "keras/metrics/prediction_metric.h",
         "keras/metrics/custom_metric.h", "keras/metrics/metric.h", "keras/metrics/metric_result.h",
         "keras/metrics/get.h"]),
@@ -159,7 +160,8 @@ SECTIONS = [
     ("Checkpoints", "train", ["train/checkpoint.h train/saving/checkpoint_options.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h",
         "train/checkpoint_status.h", "train/checkpoints_iterator.h", "train/safetensors/safetensors.h",
         "train/bundle/tensor_slice.h", "train/objects/save_group.h", "train/objects/trackable.h"]),
-    ("Summaries", "summary", ["train/summary/summary_writer.h", "train/summary/summary.h"]),
+    ("Moving averages", "train", ["distribute/strategies/exponential_moving_average.h"]),
+    ("Summaries", "summary", ["train/summary/summary_writer.h", "train/summary/summary.h", "train/summary/trace.h"]),
 ]
 FIELD = re.compile(r"^  ([\w:<>, .*&()]+?) (\w+)(?: = (.+?)|\{(.*?)\})?;(?: +// (.*))?$")
 
