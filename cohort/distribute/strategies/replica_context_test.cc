@@ -11,6 +11,7 @@
 #include <atomic>
 #include <thread>
 
+#include "cohort/core/testing_errors.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_tasks.h"
