@@ -25,6 +25,7 @@
 #include "cohort/keras/layers/elementwise.h"
 #include "cohort/keras/layers/embedding.h"
 #include "cohort/keras/layers/group_normalization.h"
+#include "cohort/keras/layers/images/augmentation.h"
 #include "cohort/keras/layers/images/random_colors.h"
 #include "cohort/keras/layers/images/random_flip.h"
 #include "cohort/keras/layers/images/random_transforms.h"
