@@ -52,9 +52,9 @@ Json use_images(const Json& request);
 // "outputs": [INPUT or {"error"}]} or {"error"}.
 Json look_up(const Json& request);
 
-// A Hashing, HashedCrossing, Discretization or CategoryEncoding layer of Keras's configuration.
+// A preprocessing layer, of categories or images, of Keras's configuration.
 // Request: {"layer": class, "config": {its get_config}, "adapt": {"data": TENSOR, "batch": rows at a
-// time}, "load", "save": checkpoints of "layer" (these may be missing), "inputs": [TENSOR, RAGGED, or
+// time}, "load", "save": checkpoints of "layer", "training" (these may be missing), "inputs": [TENSOR, RAGGED, or
 // a list of them]}. Answer: {"config", "boundaries" (of a Discretization), "outputs": [TENSOR, RAGGED
 // or {"error"}]} or {"error"}.
 Json preprocess(const Json& request);
