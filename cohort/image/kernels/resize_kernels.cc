@@ -111,9 +111,8 @@ struct TwoRows {
 };
 
 template <class T>
-COHORT_INLINED void bilinear_rows(const ResizedImage<T>& image,
-                                                         const Lerp& rows, const Lerp& columns,
-                                                         int64_t first, int64_t last) {
+COHORT_INLINED void bilinear_rows(const ResizedImage<T>& image, const Lerp& rows,
+                                  const Lerp& columns, int64_t first, int64_t last) {
   const int64_t size = image.out_width * image.channels;
   const int64_t in_size = image.width * image.channels;
   const auto out_height = static_cast<int64_t>(rows.lerp.size());
@@ -122,22 +121,22 @@ COHORT_INLINED void bilinear_rows(const ResizedImage<T>& image,
       const T* top = image.in + rows.lower[y] * in_size;
       const T* bottom = image.in + rows.upper[y] * in_size;
       float* const out = image.out + y * size;
-      const int64_t made = lerp_two_rows(top, bottom, image.width, columns, image.out_width,
-                                         rows.lerp[y], out);
+      const int64_t made =
+          lerp_two_rows(top, bottom, image.width, columns, image.out_width, rows.lerp[y], out);
       lerp_rest(top, bottom, 3, columns, made, image.out_width, rows.lerp[y], out);
     }
     return;
   }
   TwoRows made(size);
-  const auto row_of = [&](int64_t y) __attribute__((always_inline)) -> const float* {
+  const auto row_of = [&](int64_t y) __attribute__((always_inline))->const float* {
     for (int i = 0; i < 2; ++i) {
       if (made.of[i] != y) continue;
       made.oldest = 1 - i;
       return made.rows[i].data();
     }
     const int i = made.oldest;
-    lerp_row(image.in + y * in_size, image.width, image.channels, columns,
-             image.out_width, made.rows[i].data());
+    lerp_row(image.in + y * in_size, image.width, image.channels, columns, image.out_width,
+             made.rows[i].data());
     made.of[i] = y;
     made.oldest = 1 - i;
     return made.rows[i].data();
@@ -150,16 +149,14 @@ COHORT_INLINED void bilinear_rows(const ResizedImage<T>& image,
 }
 
 template <class T>
-COHORT_INLINED void add_scaled(const T* in, float weight, int64_t size,
-                                                      float* out) {
+COHORT_INLINED void add_scaled(const T* in, float weight, int64_t size, float* out) {
   for (int64_t i = 0; i < size; ++i) out[i] += weight * static_cast<float>(in[i]);
 }
 
 // The weighted sums of a row's pixels.
 template <class T>
-COHORT_INLINED void sum_columns(const T* in, int64_t width,
-                                                       int64_t channels, const Taps& columns,
-                                                       float* out) {
+COHORT_INLINED void sum_columns(const T* in, int64_t width, int64_t channels, const Taps& columns,
+                                float* out) {
   for (int64_t x = 0; x < columns.size(); ++x) {
     const float* weights = columns.weights_of(x);
     const T* pixel = in + columns.first[x] * channels;
@@ -179,9 +176,8 @@ COHORT_INLINED void sum_columns(const T* in, int64_t width,
 }
 
 template <class T>
-COHORT_INLINED void tap_rows(const ResizedImage<T>& image, const Taps& rows,
-                                                    const Taps& columns, bool columns_first,
-                                                    float factor, int64_t first, int64_t last) {
+COHORT_INLINED void tap_rows(const ResizedImage<T>& image, const Taps& rows, const Taps& columns,
+                             bool columns_first, float factor, int64_t first, int64_t last) {
   const int64_t in_size = image.width * image.channels;
   const int64_t out_size = image.out_width * image.channels;
   std::vector<float> row(columns_first ? out_size : in_size);
@@ -214,9 +210,8 @@ COHORT_VECTOR_CLONES void resize_bilinear_rows(const ResizedImage<float>& image,
   bilinear_rows(image, rows, columns, first, last);
 }
 template <>
-COHORT_VECTOR_CLONES void resize_bilinear_rows(const ResizedImage<uint8_t>& image,
-                                               const Lerp& rows, const Lerp& columns,
-                                               int64_t first, int64_t last) {
+COHORT_VECTOR_CLONES void resize_bilinear_rows(const ResizedImage<uint8_t>& image, const Lerp& rows,
+                                               const Lerp& columns, int64_t first, int64_t last) {
   bilinear_rows(image, rows, columns, first, last);
 }
 template <>
