@@ -16,8 +16,8 @@ bool has_sparse_leaf(const Structure& structure);
 // makes passes through it before it goes on.
 Structure with_marked_sparse(Structure structure);
 
-// The same batch with dense vectors in place of sparse ones: rows of a vector are scalars, which are
-// dense, and so are blocks of them.
+// The same batch with dense vectors in place of sparse ones: rows of a vector are scalars, which
+// are dense, and so are blocks of them.
 Structure with_dense_vectors(Structure batch);
 
 int64_t num_rows_of_composite(const Structure& block);
