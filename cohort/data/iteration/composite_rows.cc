@@ -124,6 +124,14 @@ Structure with_marked_sparse(Structure structure) {
   });
 }
 
+Structure with_dense_vectors(Structure batch) {
+  if (!has_composites(batch)) return batch;
+  return map_nodes(batch, [](const Structure& node) -> Structure {
+    const bool is_vector = composite_kind(node) == Composite::kSparse && node.tensor().dim() == 1;
+    return is_vector ? Structure(node.tensor().to_dense()) : node;
+  });
+}
+
 int64_t num_rows_of_composite(const Structure& block) {
   if (composite_kind(block) == Composite::kRagged) return RaggedTensor(block).nrows();
   return num_rows_of_leaf(block.leaf());

@@ -16,6 +16,10 @@ bool has_sparse_leaf(const Structure& structure);
 // makes passes through it before it goes on.
 Structure with_marked_sparse(Structure structure);
 
+// The same batch with dense vectors in place of sparse ones: rows of a vector are scalars, which
+// are dense, and so are blocks of them.
+Structure with_dense_vectors(Structure batch);
+
 int64_t num_rows_of_composite(const Structure& block);
 // Row `row`: of a RaggedTensor a marked row, or a RaggedTensor of one dimension less; of a row its
 // element without a mark.

@@ -1,6 +1,7 @@
 // Any pipeline, at any place: what is restored in a new iterator of an equal dataset, from bytes,
 // continues identically.
 #include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ class RandomPipeline {
   Dataset transform(const Dataset& input) {
     const bool parallel = below(2) == 1;
     const std::optional<int64_t> calls = parallel ? std::optional(2 + below(3)) : std::nullopt;
-    const int64_t which = below(32);
+    const int64_t which = below(34);
     return which < 15 ? simple(which, input) : combined(which, input, calls);
   }
   Dataset simple(int64_t which, const Dataset& input) {
@@ -135,6 +136,14 @@ class RandomPipeline {
             {.window_size = 1 + below(4)});
       case 30:
         return input.unique();
+      case 31:
+        return input.sparse_batch(1 + below(4), {}).unbatch();
+      case 32:
+        return Dataset::sample_from_datasets({input, source()},
+                                             Dataset::range(50).map([](int64_t i) {
+                                               return Tensor(at::tensor({1.0, 1.0 * (i % 3)}));
+                                             }),
+                                             {.seed = 3});
       default:
         return input.enumerate().map([](int64_t i, int64_t x) { return 1000 * i + x; });
     }

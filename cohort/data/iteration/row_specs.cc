@@ -58,8 +58,11 @@ StructureSpec row_spec(const StructureSpec& batch) {
     switch (composite_kind(node)) {
       case Composite::kNone:
         return node.leaf().without_leading_dim();
-      case Composite::kSparse:
-        return with_first_leaf(node, first_leaf(node).without_leading_dim());
+      case Composite::kSparse: {
+        const TensorSpec row = first_leaf(node).without_leading_dim();
+        // A row is dense where nothing sparse is left.
+        return row.shape() && row.shape()->empty() ? row : with_first_leaf(node, row);
+      }
       case Composite::kRaggedRow:
         return first_leaf(node).without_leading_dim();
       case Composite::kRagged:

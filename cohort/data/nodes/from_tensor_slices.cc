@@ -87,7 +87,7 @@ namespace cohort::data {
 
 Dataset Dataset::from_tensor_slices(Structure rows) {
   internal::check_defined(rows);
-  rows = internal::with_marked_sparse(rows);
+  rows = internal::with_dense_vectors(internal::with_marked_sparse(rows));
   internal::check_rows(rows);
   // Detached: reading data never records for gradients.
   return Dataset(std::make_shared<internal::SlicesNode>(rows.map([](const Leaf& leaf) -> Leaf {

@@ -64,6 +64,9 @@ TEST(SparseBatch, RowsComeApartAgain) {
   const Dataset rows = sequences(5).sparse_batch(3, {5}).unbatch();
   EXPECT_EQ(rows.iterator().next()->tensor().sizes(), (std::vector<int64_t>{5}));
   EXPECT_EQ(sparse_texts(rows.batch(2)), sparse_texts(sequences(5).sparse_batch(2, {5})));
+  const Dataset scalars = Dataset::range(4).sparse_batch(3, {}).unbatch();
+  EXPECT_EQ(scalars.element_spec(), Dataset::range(4).element_spec());
+  EXPECT_THAT(ints(scalars), ElementsAre(0, 1, 2, 3));
 }
 
 TEST(SparseBatch, WhatDoesNotFitIsRefused) {

@@ -3,6 +3,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/data/graph/node.h"
 #include "cohort/data/iteration/batch_rows.h"
+#include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 
@@ -87,6 +88,7 @@ class UnbatchIterator final : public DataIterator {
       before_batch_ = std::make_shared<const IteratorState>(input_->save());
       if (!input_->next(batch_)) return false;
       rows_ = checked_rows("unbatch", batch_);
+      batch_ = with_dense_vectors(std::move(batch_));
     }
     return true;
   }

@@ -24,7 +24,7 @@ using ::testing::DoubleNear;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-constexpr Reduction kNone = Reduction::NONE;
+constexpr Reduction kEach = Reduction::NONE;
 
 TEST(BinaryFocalCrossentropy, GivesTheValuesOfKerasExample) {
   const Tensor y_true = numbers({0, 1, 0, 0}, {2, 2});
@@ -46,7 +46,7 @@ TEST(BinaryFocalCrossentropy, WithoutFocusIsBinaryCrossentropy) {
   const Tensor y_true = numbers({0, 1, 1}, {3, 1});
   const Tensor y_pred = numbers({0.3, 0.2, 0.9}, {3, 1});
   EXPECT_THAT(elements(BinaryFocalCrossentropy(
-                  {.gamma = 0, .label_smoothing = 0.1, .reduction = kNone})(y_true, y_pred)),
+                  {.gamma = 0, .label_smoothing = 0.1, .reduction = kEach})(y_true, y_pred)),
               Pointwise(DoubleNear(1e-6),
                         elements(binary_crossentropy(y_true, y_pred, {.label_smoothing = 0.1}))));
 }
@@ -98,7 +98,7 @@ TEST(IgnoreClass, LeavesExamplesOut) {
   const Tensor predictions = numbers(
       {1, 0, 0, 0, 0, 1, 0.2, 0.5, 0.3, 0, 1, 0, 1, 0, 0, 0, 0.5, 0.5, 0.2, 0.5, 0.3, 0, 1, 0},
       {2, 2, 2, 3});
-  const SparseCategoricalCrossentropy each({.ignore_class = -1, .reduction = kNone});
+  const SparseCategoricalCrossentropy each({.ignore_class = -1, .reduction = kEach});
   const Tensor losses = each(labels, predictions);
   EXPECT_THAT(elements(losses.flatten()),
               Pointwise(DoubleNear(1e-6), {2.3841855e-07, 2.3841855e-07, 0., 0., 2.3841855e-07,
