@@ -62,11 +62,14 @@ tf::data::Dataset pipeline(const std::string& directory, const std::string& work
   if (work == "decoded") return files.map(decode).batch(kBatch);
   if (work == "augmented") {
     return files
-        .map([decode](tf::random::RandomGenerator& random, const tf::StringTensor& path) {
-          const tf::Tensor part = tf::image::random_crop(decode(path), {kSize, kSize, 3}, random);
-          return tf::image::random_brightness(tf::image::random_flip_left_right(part, random), 0.2,
-                                              random);
-        }, {.seed = 1})
+        .map(
+            [decode](tf::random::RandomGenerator& random, const tf::StringTensor& path) {
+              const tf::Tensor part =
+                  tf::image::random_crop(decode(path), {kSize, kSize, 3}, random);
+              return tf::image::random_brightness(tf::image::random_flip_left_right(part, random),
+                                                  0.2, random);
+            },
+            {.seed = 1})
         .batch(kBatch);
   }
   const bool antialias = work == "antialiased";

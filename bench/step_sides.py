@@ -93,6 +93,12 @@ class StepSides:
     def _cohort1(self, model, batch):
         return Side("Cohort, 1 replica", [("", self._cohort(), f"train {model} 1 {batch}")])
 
+    def _cohort_either(self, model, batch):
+        """The better one of a replica, and of two with half of the batch each."""
+        worker = self._cohort()
+        return Side("Cohort", [("1 replica", worker, f"train {model} 1 {batch}"),
+                               ("2 replicas", worker, f"train {model} 2 {batch // 2}")])
+
     def _cohort1_double(self, model, batch):
         return Side(f"Cohort, 1 replica of {2 * batch}",
                     [("", self._cohort(), f"train {model} 1 {2 * batch}")])

@@ -6,8 +6,6 @@
 // What a test of distributed code needs besides is in <cohort/testing/...>.
 #pragma once
 
-#include "cohort/core/language.h"  // before all others
-
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/coordination.h"
@@ -27,6 +25,7 @@
 #include "cohort/collective/communication_options.h"
 #include "cohort/core/error.h"
 #include "cohort/core/errors.h"
+#include "cohort/core/language.h"  // before all others
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/observe/monitoring.h"
 #include "cohort/core/profiler/profiler.h"
@@ -87,6 +86,7 @@
 #include "cohort/distribute/step/regroup.h"
 #include "cohort/distribute/strategies/central_storage_strategy.h"
 #include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/exponential_moving_average.h"
 #include "cohort/distribute/strategies/get_distributed_dataset.h"
 #include "cohort/distribute/strategies/legacy.h"
 #include "cohort/distribute/strategies/mirrored_strategy.h"
@@ -147,6 +147,7 @@
 #include "cohort/train/safetensors/safetensors.h"
 #include "cohort/train/summary/summary.h"
 #include "cohort/train/summary/summary_writer.h"
+#include "cohort/train/summary/trace.h"
 #include "cohort/transform/functions/analyzers.h"
 #include "cohort/transform/functions/column_functions.h"
 #include "cohort/transform/functions/mappers.h"

@@ -1,6 +1,6 @@
 #include "cohort/image/color.h"
 
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
@@ -13,6 +13,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/structure/contiguous_elements.h"
+#include "cohort/core/structure/row_memory.h"
 #include "cohort/image/image_shape.h"
 #include "cohort/image/kernels/color_kernels.h"
 
@@ -30,11 +31,16 @@ bool is_integer(DType dtype) { return at::isIntegralType(dtype, /*includeBool=*/
 
 int64_t largest(DType dtype) {
   switch (dtype) {
-    case at::kByte: return std::numeric_limits<uint8_t>::max();
-    case at::kChar: return std::numeric_limits<int8_t>::max();
-    case at::kShort: return std::numeric_limits<int16_t>::max();
-    case at::kInt: return std::numeric_limits<int32_t>::max();
-    default: return std::numeric_limits<int64_t>::max();
+    case at::kByte:
+      return std::numeric_limits<uint8_t>::max();
+    case at::kChar:
+      return std::numeric_limits<int8_t>::max();
+    case at::kShort:
+      return std::numeric_limits<int16_t>::max();
+    case at::kInt:
+      return std::numeric_limits<int32_t>::max();
+    default:
+      return std::numeric_limits<int64_t>::max();
   }
 }
 
@@ -51,8 +57,8 @@ void check_number(const char* operation, const Tensor& images) {
 void check_channels(const char* operation, const Tensor& images, int64_t channels) {
   check_number(operation, images);
   if (images.dim() >= 1 && images.size(-1) == channels) return;
-  throw InvalidArgumentError(str(operation, " takes images [.., ", channels, "], but got ",
-                                 describe(images)));
+  throw InvalidArgumentError(
+      str(operation, " takes images [.., ", channels, "], but got ", describe(images)));
 }
 
 // The numbers nearest to what a floating tensor holds, without those that `dtype` does not hold.
@@ -91,18 +97,42 @@ Tensor floating(const char* operation, const Tensor& images) {
   return convert_image_dtype(images, float32);
 }
 
+// Applies an operation on single numbers in floating arithmetic, and goes back to the dtype. Of
+// bytes there are 256, whose results are looked up.
+template <class Operation>
+Tensor of_numbers(const char* name, const Tensor& images, const Operation& operation) {
+  check_number(name, images);
+  return libtorch_call(name, [&]() -> Tensor {
+    const auto apply = [&](const Tensor& numbers) {
+      return convert_image_dtype(operation(floating(name, numbers)), numbers.scalar_type(),
+                                 /*saturate=*/true);
+    };
+    constexpr int64_t kMany = 2048;
+    if (images.scalar_type() != uint8 || !is_plain(images) || images.numel() < kMany) {
+      return apply(images);
+    }
+    const Tensor table = apply(at::arange(256).to(uint8));
+    const Tensor in = internal::contiguous_elements(images);
+    Tensor out = internal::empty_result(in.sizes(), uint8);
+    const auto* const results = table.data_ptr<uint8_t>();
+    const auto* const from = in.data_ptr<uint8_t>();
+    auto* const to = out.data_ptr<uint8_t>();
+    for (int64_t i = 0; i < in.numel(); ++i) to[i] = results[from[i]];
+    return out;
+  });
+}
+
 // Applies a loop to float32 pixels on the host; undefined where it may not.
 template <class Loop>
 Tensor of_pixels(const Tensor& images, const Loop& loop) {
   if (images.scalar_type() != float32 || !is_plain(images)) return {};
   const Tensor in = internal::contiguous_elements(images);
-  Tensor out = at::empty_like(in);
+  Tensor out = internal::empty_result(in.sizes(), float32);
   const float* const from = in.data_ptr<float>();
   float* const to = out.data_ptr<float>();
-  internal::intra_op_parallel_for(0, in.numel() / 3, rows_per_thread(12),
-                                  [&](int64_t first, int64_t last) {
-                                    loop(from + 3 * first, last - first, to + 3 * first);
-                                  });
+  internal::intra_op_parallel_for(
+      0, in.numel() / 3, rows_per_thread(12),
+      [&](int64_t first, int64_t last) { loop(from + 3 * first, last - first, to + 3 * first); });
   return out;
 }
 
@@ -111,9 +141,9 @@ Tensor hsv_by_operations(const Tensor& images) {
   const Tensor v = images.amax(-1), range = v - images.amin(-1);
   const Tensor zero = range * 0, some = range > 0;
   const Tensor norm = 1 / (6 * at::where(some, range, zero + 1));
-  const Tensor turned = at::where(r == v, norm * (g - b),
-                                  at::where(g == v, norm * (b - r) + 2.0 / 6.0,
-                                            norm * (r - g) + 4.0 / 6.0));
+  const Tensor turned =
+      at::where(r == v, norm * (g - b),
+                at::where(g == v, norm * (b - r) + 2.0 / 6.0, norm * (r - g) + 4.0 / 6.0));
   const Tensor h = at::where(some, turned, zero);
   const Tensor s = at::where(v > 0, range / at::where(v > 0, v, zero + 1), zero);
   return at::stack({at::where(h < 0, h + 1, h), s, v}, -1);
@@ -122,9 +152,8 @@ Tensor hsv_by_operations(const Tensor& images) {
 Tensor rgb_by_operations(const Tensor& images) {
   const Tensor h = images.select(-1, 0) * 6, s = images.select(-1, 1), v = images.select(-1, 2);
   const auto channel = [&](const Tensor& share) { return (1 - s + s * share.clamp(0, 1)) * v; };
-  return at::stack({channel((h - 3).abs() - 1), channel(2 - (h - 2).abs()),
-                    channel(2 - (h - 4).abs())},
-                   -1);
+  return at::stack(
+      {channel((h - 3).abs() - 1), channel(2 - (h - 2).abs()), channel(2 - (h - 4).abs())}, -1);
 }
 
 }  // namespace
@@ -147,10 +176,8 @@ Tensor convert_image_dtype(const Tensor& images, DType dtype, bool saturate) {
 }
 
 Tensor adjust_brightness(const Tensor& images, double delta) {
-  return libtorch_call("image::adjust_brightness", [&] {
-    const Tensor brighter = floating("image::adjust_brightness", images) + delta;
-    return convert_image_dtype(brighter, images.scalar_type(), /*saturate=*/true);
-  });
+  return of_numbers("image::adjust_brightness", images,
+                    [&](const Tensor& pixels) { return pixels + delta; });
 }
 
 Tensor adjust_contrast(const Tensor& images, double contrast_factor) {
@@ -173,10 +200,8 @@ Tensor adjust_gamma(const Tensor& images, double gamma, double gain) {
   if (!(gamma >= 0)) {
     throw InvalidArgumentError(str(kWhat, ": gamma is ", gamma, "; it must not be below 0"));
   }
-  return libtorch_call(kWhat, [&] {
-    const Tensor changed = at::pow(floating(kWhat, images), gamma) * gain;
-    return convert_image_dtype(changed, images.scalar_type(), /*saturate=*/true);
-  });
+  return of_numbers(kWhat, images,
+                    [&](const Tensor& pixels) { return at::pow(pixels, gamma) * gain; });
 }
 
 Tensor adjust_hue(const Tensor& images, double delta) {
@@ -193,8 +218,8 @@ Tensor adjust_hue(const Tensor& images, double delta) {
     if (!changed.defined()) {
       const Tensor hsv = hsv_by_operations(pixels);
       const Tensor hue = (hsv.narrow(-1, 0, 1) + delta).remainder(1);
-      changed = rgb_by_operations(
-          at::stack({hue.squeeze(-1), hsv.select(-1, 1), hsv.select(-1, 2)}, -1));
+      changed =
+          rgb_by_operations(at::stack({hue.squeeze(-1), hsv.select(-1, 1), hsv.select(-1, 2)}, -1));
     }
     return convert_image_dtype(changed, images.scalar_type());
   });
@@ -212,8 +237,8 @@ Tensor adjust_saturation(const Tensor& images, double saturation_factor) {
     if (!changed.defined()) {
       const Tensor hsv = hsv_by_operations(pixels);
       const Tensor saturation = (hsv.select(-1, 1) * saturation_factor).clamp(0, 1);
-      changed = rgb_by_operations(
-          at::stack({hsv.select(-1, 0), saturation, hsv.select(-1, 2)}, -1));
+      changed =
+          rgb_by_operations(at::stack({hsv.select(-1, 0), saturation, hsv.select(-1, 2)}, -1));
     }
     return convert_image_dtype(changed, images.scalar_type());
   });
@@ -234,7 +259,8 @@ Tensor grayscale_to_rgb(const Tensor& images) {
   check_channels("image::grayscale_to_rgb", images, 1);
   std::vector<int64_t> sizes = images.sizes().vec();
   sizes.back() = 3;
-  return libtorch_call("image::grayscale_to_rgb", [&] { return images.expand(sizes).contiguous(); });
+  return libtorch_call("image::grayscale_to_rgb",
+                       [&] { return images.expand(sizes).contiguous(); });
 }
 
 Tensor rgb_to_hsv(const Tensor& images) {
@@ -270,8 +296,7 @@ Tensor per_image_standardization(const Tensor& images) {
   }
   return libtorch_call(kWhat, [&] {
     const Tensor pixels = images.to(float32);
-    const auto numbers =
-        static_cast<double>(pixels.size(-1) * pixels.size(-2) * pixels.size(-3));
+    const auto numbers = static_cast<double>(pixels.size(-1) * pixels.size(-2) * pixels.size(-3));
     const Tensor centered = pixels - pixels.mean({-1, -2, -3}, /*keepdim=*/true);
     const Tensor deviation = (centered * centered).mean({-1, -2, -3}, /*keepdim=*/true).sqrt();
     return centered / deviation.clamp_min(1 / std::sqrt(numbers));

@@ -32,7 +32,8 @@ TEST(Colors, LoopsAndOperationsAgree) {
 
 TEST(Colors, GrayHasNoHue) {
   const Tensor gray = at::tensor({0.0f, 0.0f, 0.0f, 0.5f, 0.5f, 0.5f}).reshape({2, 3});
-  EXPECT_TRUE(rgb_to_hsv(gray).equal(at::tensor({0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.5f}).reshape({2, 3})));
+  EXPECT_TRUE(
+      rgb_to_hsv(gray).equal(at::tensor({0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.5f}).reshape({2, 3})));
   EXPECT_TRUE(adjust_hue(gray, 0.5).equal(gray));
 }
 

@@ -19,7 +19,7 @@ using internal::image::shape_of_images;
 // A copy: the part does not keep the whole image's memory.
 Tensor part(const Tensor& images, int64_t top, int64_t left, int64_t height, int64_t width) {
   return internal::libtorch_call("image::crop_to_bounding_box", [&] {
-    return images.narrow(-3, top, height).narrow(-2, left, width).contiguous();
+    return internal::image::copied(images.narrow(-3, top, height).narrow(-2, left, width));
   });
 }
 
@@ -36,10 +36,10 @@ Tensor crop_to_bounding_box(const Tensor& images, int64_t offset_height, int64_t
   check_size("image::crop_to_bounding_box", {target_height, target_width});
   if (offset_height < 0 || offset_width < 0 || target_height > from.height - offset_height ||
       target_width > from.width - offset_width) {
-    throw InvalidArgumentError(
-        str("image::crop_to_bounding_box: the box ",
-            box(offset_height, offset_width, target_height, target_width),
-            " does not lie in an image of ", from.height, " x ", from.width));
+    throw InvalidArgumentError(str("image::crop_to_bounding_box: the box ",
+                                   box(offset_height, offset_width, target_height, target_width),
+                                   " does not lie in an image of ", from.height, " x ",
+                                   from.width));
   }
   return part(images, offset_height, offset_width, target_height, target_width);
 }
@@ -49,10 +49,9 @@ Tensor pad_to_bounding_box(const Tensor& images, int64_t offset_height, int64_t 
   const ImageShape from = shape_of_images("image::pad_to_bounding_box", images);
   if (offset_height < 0 || offset_width < 0 || from.height > target_height - offset_height ||
       from.width > target_width - offset_width) {
-    throw InvalidArgumentError(
-        str("image::pad_to_bounding_box: an image ",
-            box(offset_height, offset_width, from.height, from.width), " does not fit into ",
-            target_height, " x ", target_width));
+    throw InvalidArgumentError(str("image::pad_to_bounding_box: an image ",
+                                   box(offset_height, offset_width, from.height, from.width),
+                                   " does not fit into ", target_height, " x ", target_width));
   }
   return internal::libtorch_call("image::pad_to_bounding_box", [&] {
     return at::constant_pad_nd(images,

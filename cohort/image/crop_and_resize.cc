@@ -62,8 +62,8 @@ Tensor crop_and_resize(const Tensor& images, const Tensor& boxes, const Tensor& 
     const Tensor inside =
         (y >= 0).logical_and(y <= height - 1).logical_and(x >= 0).logical_and(x <= width - 1);
     const Tensor pixels = images.to(float32).reshape({-1, channels});
-    const Tensor first = box_indices.to(images.device(), int64).reshape({-1, 1, 1}) *
-                         (height * width);
+    const Tensor first =
+        box_indices.to(images.device(), int64).reshape({-1, 1, 1}) * (height * width);
     const auto pixel = [&](const Tensor& row, const Tensor& column) {
       const Tensor place = row.nan_to_num().clamp(0, height - 1).to(int64) * width +
                            column.nan_to_num().clamp(0, width - 1).to(int64) + first;

@@ -1,6 +1,5 @@
 #include "cohort/image/decode.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/structure/row_memory.h"
 #include "cohort/image/codecs/jpeg_decoder.h"
 #include "cohort/image/codecs/png_decoder.h"
 #include "cohort/image/color.h"
@@ -51,11 +51,11 @@ internal::JpegDecoderOptions decoder_options(const DecodeJpegOptions& options) {
           .max_pixels = options.max_pixels};
 }
 
-// Decodes into the tensor's own memory.
+// Decodes into the tensor's own memory, which is the batch's where one is made.
 template <class T, class Decoder>
 Tensor decoded(Decoder& decoder, DType dtype) {
   const PictureShape& shape = decoder.shape();
-  Tensor pixels = at::empty({shape.height, shape.width, shape.channels}, dtype);
+  Tensor pixels = internal::empty_result({shape.height, shape.width, shape.channels}, dtype);
   decoder.decode(static_cast<T*>(pixels.data_ptr()));
   return pixels;
 }
@@ -117,7 +117,7 @@ Tensor decode_png(const FileContents& contents, const DecodePngOptions& options)
                                         .max_pixels = options.max_pixels});
   if (options.dtype == uint8) return decoded<uint8_t>(decoder, uint8);
   const PictureShape& shape = decoder.shape();
-  Tensor pixels = at::empty({shape.height, shape.width, shape.channels}, int32);
+  Tensor pixels = internal::empty_result({shape.height, shape.width, shape.channels}, int32);
   std::vector<uint16_t> narrow(static_cast<size_t>(shape.elements()));
   decoder.decode(narrow.data());
   std::copy(narrow.begin(), narrow.end(), pixels.data_ptr<int32_t>());
@@ -135,25 +135,25 @@ Tensor decode_image(const FileContents& contents, const DecodeImageOptions& opti
     if (options.channels == 4) {
       throw InvalidArgumentError("io::decode_image: channels is 4, which JPEG does not have");
     }
-    const Tensor pixels = decode_jpeg(contents, {.channels = options.channels,
-                                                 .max_pixels = options.max_pixels});
+    const Tensor pixels =
+        decode_jpeg(contents, {.channels = options.channels, .max_pixels = options.max_pixels});
     if (options.dtype == int32) return pixels.to(int32) * 256;
     return image::convert_image_dtype(pixels, options.dtype);
   }
   if (begins_with(bytes, "\x89PNG")) {
     if (!floating) {
-      return decode_png(contents, {.channels = options.channels,
-                                   .dtype = options.dtype,
-                                   .max_pixels = options.max_pixels});
+      return decode_png(
+          contents,
+          {.channels = options.channels, .dtype = options.dtype, .max_pixels = options.max_pixels});
     }
     const Tensor pixels = decode_png(
-        contents,
-        {.channels = options.channels, .dtype = int32, .max_pixels = options.max_pixels});
+        contents, {.channels = options.channels, .dtype = int32, .max_pixels = options.max_pixels});
     return pixels.to(options.dtype) * (1.0 / 65535);
   }
   if (begins_with(bytes, "GIF8") || begins_with(bytes, "BM")) {
-    throw UnimplementedError("io::decode_image: GIF and BMP files are not decoded; convert them to "
-                             "PNG");
+    throw UnimplementedError(
+        "io::decode_image: GIF and BMP files are not decoded; convert them to "
+        "PNG");
   }
   throw InvalidArgumentError(
       str("io::decode_image: ", bytes.size(), " bytes that are neither a JPEG nor a PNG file"));

@@ -1,7 +1,8 @@
 // Files of pictures as tensors, as tf.io decodes them.
 //
 //   auto pictures = tf::data::Dataset::list_files("pictures/*.jpg").map([](tf::StringTensor path) {
-//     return tf::image::resize(tf::io::decode_jpeg(tf::io::read_file(path), {.channels = 3}), {224, 224});
+//     tf::Tensor picture = tf::io::decode_jpeg(tf::io::read_file(path), {.channels = 3});
+//     return tf::image::resize(picture, {224, 224});
 //   });
 //
 // Pixels are [height, width, channels], uint8 or, of 16 bits, int32: libtorch 1.13 has no uint16.

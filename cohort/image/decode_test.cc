@@ -52,8 +52,11 @@ TEST(DecodeJpeg, AWindowIsThatOfThePicture) {
   const Tensor whole = decode_jpeg(file);
   const Tensor window = decode_and_crop_jpeg(file, {8, 16, 24, 32});
   EXPECT_TRUE(window.equal(whole.slice(0, 8, 32).slice(1, 16, 48)));
-  EXPECT_THAT([&] { decode_and_crop_jpeg(file, {8, 16, 60, 32}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("60 x 32 at (8, 16)")));
+  EXPECT_THAT(
+      [&] {
+        decode_and_crop_jpeg(file, {8, 16, 60, 32});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("60 x 32 at (8, 16)")));
 }
 
 TEST(DecodeJpeg, WhatIsCutShortIsRefusedOrRecovered) {
@@ -145,8 +148,11 @@ TEST(EncodeImage, SaysWhatCannotBeEncoded) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("1 channel (format grayscale) or 3")));
   EXPECT_THAT([] { encode_jpeg(smooth(4, 4, 3), {.quality = 101}); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("quality is 101")));
-  EXPECT_THAT([] { encode_png(at::full({2, 2, 1}, 70000, int32)); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("0 to 65535")));
+  EXPECT_THAT(
+      [] {
+        encode_png(at::full({2, 2, 1}, 70000, int32));
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("0 to 65535")));
 }
 
 }  // namespace

@@ -18,8 +18,7 @@ using internal::PictureShape;
 using internal::str;
 
 PictureShape shape_to_encode(const char* operation, const Tensor& image, int64_t most_channels) {
-  if (!image.defined() || image.dim() != 3 || image.numel() == 0 ||
-      image.size(2) > most_channels) {
+  if (!image.defined() || image.dim() != 3 || image.numel() == 0 || image.size(2) > most_channels) {
     throw InvalidArgumentError(str(operation, " takes an image [height, width, channels] of 1 to ",
                                    most_channels, " channels, but got ", describe(image)));
   }
@@ -28,8 +27,8 @@ PictureShape shape_to_encode(const char* operation, const Tensor& image, int64_t
 
 void check_range(const char* name, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return;
-  throw InvalidArgumentError(str("io::encode_jpeg: ", name, " is ", value, "; it must be from ",
-                                 least, " to ", most));
+  throw InvalidArgumentError(
+      str("io::encode_jpeg: ", name, " is ", value, "; it must be from ", least, " to ", most));
 }
 
 // The bytes in order, on the host.
@@ -44,16 +43,17 @@ std::string encode_jpeg(const Tensor& image, const EncodeJpegOptions& options) {
                          : options.format.empty()      ? shape.channels
                                                        : 0;
   if (wanted != shape.channels || shape.channels == 2 || image.scalar_type() != uint8) {
-    throw InvalidArgumentError(str("io::encode_jpeg takes a uint8 image of 1 channel (format "
-                                   "grayscale) or 3 (rgb), but got ",
-                                   describe(image), " and format '", options.format, "'"));
+    throw InvalidArgumentError(
+        str("io::encode_jpeg takes a uint8 image of 1 channel (format "
+            "grayscale) or 3 (rgb), but got ",
+            describe(image), " and format '", options.format, "'"));
   }
   check_range("quality", options.quality, 0, 100);
   check_range("x_density", options.x_density, 0, 65535);
   check_range("y_density", options.y_density, 0, 65535);
   if (options.density_unit != "in" && options.density_unit != "cm") {
-    throw InvalidArgumentError(str("io::encode_jpeg: density_unit is '", options.density_unit,
-                                   "'; it must be in or cm"));
+    throw InvalidArgumentError(
+        str("io::encode_jpeg: density_unit is '", options.density_unit, "'; it must be in or cm"));
   }
   const Tensor pixels = host_elements(image);
   return internal::encode_jpeg_file(pixels.data_ptr<uint8_t>(), shape,
@@ -80,9 +80,10 @@ std::string encode_png(const Tensor& image, const EncodePngOptions& options) {
   }
   if (pixels.scalar_type() != int32 || pixels.min().item<int64_t>() < 0 ||
       pixels.max().item<int64_t>() > 65535) {
-    throw InvalidArgumentError(str("io::encode_png takes uint8, or int32 with numbers from 0 to "
-                                   "65535, but got ",
-                                   describe(image)));
+    throw InvalidArgumentError(
+        str("io::encode_png takes uint8, or int32 with numbers from 0 to "
+            "65535, but got ",
+            describe(image)));
   }
   const auto* const numbers = pixels.data_ptr<int32_t>();
   const std::vector<uint16_t> narrow(numbers, numbers + pixels.numel());

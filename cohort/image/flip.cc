@@ -23,8 +23,9 @@ Tensor flip_up_down(const Tensor& images) {
 
 Tensor rot90(const Tensor& images, int64_t k) {
   shape_of_images("image::rot90", images);
-  return libtorch_call("image::rot90",
-                       [&] { return at::rot90(images, k % 4, {-3, -2}).contiguous(); });
+  return libtorch_call("image::rot90", [&] {
+    return at::rot90(images, k % 4, {-3, -2}).contiguous();
+  });
 }
 
 Tensor transpose(const Tensor& images) {

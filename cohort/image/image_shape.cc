@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cohort/core/error.h"
+#include "cohort/core/structure/row_memory.h"
 
 namespace cohort::internal::image {
 
@@ -15,9 +16,9 @@ std::vector<int64_t> ImageShape::sizes(int64_t new_height, int64_t new_width) co
 
 ImageShape shape_of_images(const char* operation, const Tensor& images) {
   if (!images.defined() || (images.dim() != 3 && images.dim() != 4)) {
-    throw InvalidArgumentError(str(operation, " takes an image [height, width, channels] or a batch ",
-                                   "[batch, height, width, channels], but got ",
-                                   describe(images)));
+    throw InvalidArgumentError(str(operation,
+                                   " takes an image [height, width, channels] or a batch ",
+                                   "[batch, height, width, channels], but got ", describe(images)));
   }
   const bool is_batch = images.dim() == 4;
   return {.is_batch = is_batch,
@@ -31,6 +32,11 @@ void check_size(const char* operation, at::IntArrayRef size) {
   if (size.size() == 2 && size[0] > 0 && size[1] > 0) return;
   throw InvalidArgumentError(str(operation, ": the size is ", shape_str(size),
                                  "; it must be two positive numbers, height and width"));
+}
+
+Tensor copied(const Tensor& part) {
+  if (!is_plain(part)) return part.contiguous();
+  return empty_result(part.sizes(), part.scalar_type()).copy_(part);
 }
 
 bool is_plain(const Tensor& tensor) {

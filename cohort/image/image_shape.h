@@ -24,6 +24,8 @@ struct ImageShape {
 ImageShape shape_of_images(const char* operation, const Tensor& images);
 // Two positive numbers. Errors: InvalidArgument.
 void check_size(const char* operation, at::IntArrayRef size);
+// A copy without gaps, made in a row of a batch where one is offered.
+Tensor copied(const Tensor& part);
 // Whether our loops may read the tensor's memory and no gradient is recorded of it.
 bool is_plain(const Tensor& tensor);
 // For sizes of pieces of work of intra_op_parallel_for: as many rows as are worth a thread.

@@ -38,9 +38,7 @@ class SeededWords {
     return words_[used_++ % 4];
   }
   // In [0, 1).
-  float next_float() {
-    return std::bit_cast<float>((next() & 0x7fffffu) | 0x3f800000u) - 1.0f;
-  }
+  float next_float() { return std::bit_cast<float>((next() & 0x7fffffu) | 0x3f800000u) - 1.0f; }
   double between(double least, double most) {
     const auto low = static_cast<float>(least);
     return next_float() * (static_cast<float>(most) - low) + low;
@@ -108,7 +106,7 @@ Tensor stateless_random_crop(const Tensor& value, at::IntArrayRef size, const Se
       const int64_t places = value.size(i) - size[i] + 1;
       part = part.narrow(i, words.next() % kRange % places, size[i]);
     }
-    return part.contiguous();
+    return internal::image::copied(part);
   });
 }
 

@@ -42,8 +42,11 @@ TEST(RandomImage, ImagesOfABatchAreFlippedOneByOne) {
 
 TEST(RandomImage, SaysWhatDoesNotFit) {
   const Tensor image = at::rand({4, 4, 3});
-  EXPECT_THAT([&] { random_crop(image, {5, 4, 3}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("[5,4,3] does not lie in")));
+  EXPECT_THAT(
+      [&] {
+        random_crop(image, {5, 4, 3});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("[5,4,3] does not lie in")));
   EXPECT_THAT([&] { random_hue(image, 0.7); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("from 0 to 0.5")));
   EXPECT_THAT([&] { random_contrast(image, 0.5, 0.5); },

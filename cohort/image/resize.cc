@@ -1,6 +1,5 @@
 #include "cohort/image/resize.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
@@ -14,6 +13,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/structure/contiguous_elements.h"
+#include "cohort/core/structure/row_memory.h"
 #include "cohort/image/crop.h"
 #include "cohort/image/image_shape.h"
 #include "cohort/image/kernels/resize_kernels.h"
@@ -24,10 +24,10 @@ namespace {
 
 ResizeMethod parse_method(const std::string& name) {
   static const std::map<std::string, ResizeMethod> methods = {
-      {"bilinear", ResizeMethod::kBilinear},   {"nearest", ResizeMethod::kNearest},
-      {"bicubic", ResizeMethod::kBicubic},     {"area", ResizeMethod::kArea},
-      {"lanczos3", ResizeMethod::kLanczos3},   {"lanczos5", ResizeMethod::kLanczos5},
-      {"gaussian", ResizeMethod::kGaussian},   {"mitchellcubic", ResizeMethod::kMitchellCubic}};
+      {"bilinear", ResizeMethod::kBilinear}, {"nearest", ResizeMethod::kNearest},
+      {"bicubic", ResizeMethod::kBicubic},   {"area", ResizeMethod::kArea},
+      {"lanczos3", ResizeMethod::kLanczos3}, {"lanczos5", ResizeMethod::kLanczos5},
+      {"gaussian", ResizeMethod::kGaussian}, {"mitchellcubic", ResizeMethod::kMitchellCubic}};
   const auto found = methods.find(name);
   if (found != methods.end()) return found->second;
   throw InvalidArgumentError(str("image::resize: there is no method '", name,
@@ -120,8 +120,7 @@ Tensor resize_by_products(const Plan& plan, const ImageShape& from, const Tensor
   return out.reshape(from.sizes(height, width));
 }
 
-Tensor resize_nearest(const Tensor& images, const ImageShape& from, int64_t height,
-                      int64_t width) {
+Tensor resize_nearest(const Tensor& images, const ImageShape& from, int64_t height, int64_t width) {
   const std::vector<int64_t> rows = nearest_axis(from.height, height);
   const std::vector<int64_t> columns = nearest_axis(from.width, width);
   if (!is_plain(images)) {
@@ -133,7 +132,7 @@ Tensor resize_nearest(const Tensor& images, const ImageShape& from, int64_t heig
     return images.index_select(-3, index(rows)).index_select(-2, index(columns));
   }
   const Tensor in = contiguous_elements(images);
-  Tensor out = at::empty(from.sizes(height, width), in.options().requires_grad(false));
+  Tensor out = empty_result(from.sizes(height, width), in.scalar_type());
   const auto bytes = static_cast<int64_t>(in.element_size()) * from.channels;
   const char* const from_memory = static_cast<const char*>(in.data_ptr());
   char* const to_memory = static_cast<char*>(out.data_ptr());
@@ -151,7 +150,7 @@ Tensor resize_to(const Tensor& images, const ImageShape& from, int64_t height, i
   const Plan plan = plan_of(method, antialias, from, height, width);
   if (!is_plain(images)) return resize_by_products(plan, from, images, height, width);
   const Tensor in = readable(images);
-  Tensor out = at::empty(from.sizes(height, width), float32);
+  Tensor out = empty_result(from.sizes(height, width), float32);
   if (out.numel() == 0) return out;
   float* const to = out.data_ptr<float>();
   if (in.scalar_type() == uint8) {
@@ -196,8 +195,8 @@ Tensor resize(const Tensor& images, at::IntArrayRef size, const ResizeOptions& o
   if (options.preserve_aspect_ratio) {
     const auto from_height = static_cast<float>(from.height);
     const auto from_width = static_cast<float>(from.width);
-    const float scale = std::min(static_cast<float>(height) / from_height,
-                                 static_cast<float>(width) / from_width);
+    const float scale =
+        std::min(static_cast<float>(height) / from_height, static_cast<float>(width) / from_width);
     height = std::lrint(scale * from_height);
     width = std::lrint(scale * from_width);
     if (height < 1 || width < 1) {
@@ -222,10 +221,10 @@ Tensor resize_with_pad(const Tensor& images, int64_t target_height, int64_t targ
   const auto before = [](float target, float size) {
     return std::max<int64_t>(0, static_cast<int64_t>(std::floor((target - size) / 2)));
   };
-  const Tensor resized = resize(images,
-                                {static_cast<int64_t>(std::floor(new_height)),
-                                 static_cast<int64_t>(std::floor(new_width))},
-                                {.method = options.method, .antialias = options.antialias});
+  const Tensor resized = resize(
+      images,
+      {static_cast<int64_t>(std::floor(new_height)), static_cast<int64_t>(std::floor(new_width))},
+      {.method = options.method, .antialias = options.antialias});
   return pad_to_bounding_box(resized, before(most_height, new_height),
                              before(most_width, new_width), target_height, target_width);
 }

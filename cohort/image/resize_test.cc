@@ -28,7 +28,8 @@ TEST(Resize, LoopsAndProductsOfMatricesAgree) {
         for (const DType dtype : {float32, uint8, int32}) {
           const ResizeOptions options = {.method = method, .antialias = antialias};
           const Tensor resized = resize(images.to(dtype), {9, 21}, options);
-          EXPECT_TRUE(resized.to(float32).allclose(by_products(images, {9, 21}, options), 1e-4, 1e-3))
+          EXPECT_TRUE(
+              resized.to(float32).allclose(by_products(images, {9, 21}, options), 1e-4, 1e-3))
               << method << antialias << channels << resized.dtype();
         }
       }
@@ -51,16 +52,31 @@ TEST(Resize, OfGapsReadsWhatIsThere) {
 
 TEST(Resize, SaysWhatCannotBeResized) {
   const Tensor image = at::rand({4, 4, 3});
-  EXPECT_THAT([&] { resize(image, {0, 4}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("two positive numbers")));
-  EXPECT_THAT([&] { resize(image, {4, 4}, {.method = "cubic"}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("no method 'cubic'")));
-  EXPECT_THAT([&] { resize(at::rand({4, 4}), {4, 4}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("float32 [4,4]")));
-  EXPECT_THAT([&] { resize(at::rand({0, 4, 3}), {4, 4}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("no pixels")));
-  EXPECT_THAT([&] { resize(at::rand({4, 400, 3}), {4, 4}, {.preserve_aspect_ratio = true}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("nothing is left")));
+  EXPECT_THAT(
+      [&] {
+        resize(image, {0, 4});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("two positive numbers")));
+  EXPECT_THAT(
+      [&] {
+        resize(image, {4, 4}, {.method = "cubic"});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("no method 'cubic'")));
+  EXPECT_THAT(
+      [&] {
+        resize(at::rand({4, 4}), {4, 4});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("float32 [4,4]")));
+  EXPECT_THAT(
+      [&] {
+        resize(at::rand({0, 4, 3}), {4, 4});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("no pixels")));
+  EXPECT_THAT(
+      [&] {
+        resize(at::rand({4, 400, 3}), {4, 4}, {.preserve_aspect_ratio = true});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("nothing is left")));
 }
 
 TEST(CropAndResize, OfTheWholeImageIsTheImage) {
@@ -68,8 +84,11 @@ TEST(CropAndResize, OfTheWholeImageIsTheImage) {
   const Tensor boxes = at::tensor({0.0f, 0.0f, 1.0f, 1.0f}).reshape({1, 4});
   const Tensor second = at::ones({1}, int64);
   EXPECT_TRUE(crop_and_resize(images, boxes, second, {5, 7})[0].allclose(images[1], 1e-5, 1e-6));
-  EXPECT_THAT([&] { crop_and_resize(images, boxes, second * 2, {5, 7}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("from 2 to 2 in a batch of 2")));
+  EXPECT_THAT(
+      [&] {
+        crop_and_resize(images, boxes, second * 2, {5, 7});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("from 2 to 2 in a batch of 2")));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/structure/contiguous_elements.h"
+#include "cohort/core/structure/row_memory.h"
 #include "cohort/image/image_shape.h"
 #include "cohort/image/kernels/transform_kernels.h"
 
@@ -58,12 +59,23 @@ void transform_plain(const Transform& by, const ImageShape& from, const Tensor& 
 bool transform_loops(const Transform& by, const ImageShape& from, const Tensor& images,
                      const Tensor& transforms, const Tensor& out) {
   switch (images.scalar_type()) {
-    case at::kByte: transform_plain<uint8_t>(by, from, images, transforms, out); return true;
-    case at::kInt: transform_plain<int32_t>(by, from, images, transforms, out); return true;
-    case at::kLong: transform_plain<int64_t>(by, from, images, transforms, out); return true;
-    case at::kFloat: transform_plain<float>(by, from, images, transforms, out); return true;
-    case at::kDouble: transform_plain<double>(by, from, images, transforms, out); return true;
-    default: return false;
+    case at::kByte:
+      transform_plain<uint8_t>(by, from, images, transforms, out);
+      return true;
+    case at::kInt:
+      transform_plain<int32_t>(by, from, images, transforms, out);
+      return true;
+    case at::kLong:
+      transform_plain<int64_t>(by, from, images, transforms, out);
+      return true;
+    case at::kFloat:
+      transform_plain<float>(by, from, images, transforms, out);
+      return true;
+    case at::kDouble:
+      transform_plain<double>(by, from, images, transforms, out);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -100,7 +112,8 @@ Tensor pixels_at(const Tensor& images, const Tensor& y, const Tensor& x, double 
 }
 
 // Transforms by libtorch's operations: on any device, and with gradients.
-Tensor transform_by_operations(const Transform& by, const Tensor& images, const Tensor& transforms) {
+Tensor transform_by_operations(const Transform& by, const Tensor& images,
+                               const Tensor& transforms) {
   const Tensor t = transforms.to(images.device()).unsqueeze(-1).unsqueeze(-1);
   const auto options = t.options();
   const Tensor x = at::arange(by.width, options).reshape({1, 1, by.width});
@@ -113,7 +126,9 @@ Tensor transform_by_operations(const Transform& by, const Tensor& images, const 
         .expand({images.size(0), by.height, by.width});
   };
   const Tensor places_x = places(0, images.size(2)), places_y = places(3, images.size(1));
-  const auto rounded = [](const Tensor& value) { return (value.abs() + 0.5).floor() * value.sign(); };
+  const auto rounded = [](const Tensor& value) {
+    return (value.abs() + 0.5).floor() * value.sign();
+  };
   if (by.nearest) return pixels_at(images, rounded(places_y), rounded(places_x), by.fill_value);
   const Tensor top = places_y.floor(), left = places_x.floor();
   const auto corner = [&](int down, int right) {
@@ -175,7 +190,7 @@ Tensor projective_transform(const Tensor& images, const Tensor& transforms,
       return transform_by_operations(by, four, numbers).reshape(from.sizes(by.height, by.width));
     }
     const Tensor in = internal::contiguous_elements(images);
-    const Tensor out = at::empty(from.sizes(by.height, by.width), in.options().requires_grad(false));
+    const Tensor out = internal::empty_result(from.sizes(by.height, by.width), in.scalar_type());
     const Tensor on_host = numbers.cpu();
     if (out.numel() == 0 || transform_loops(by, from, in, on_host, out)) return out;
     const Tensor wide = at::empty(out.sizes(), float32);

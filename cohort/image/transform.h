@@ -1,7 +1,8 @@
 // Images seen through a projective transform: turned, shifted, zoomed, sheared.
 //
 //   // Shifted to the right by 10 pixels, mirrored at the border.
-//   Tensor shifted = tf::image::projective_transform(images, tf::constant({1, 0, -10, 0, 1, 0, 0, 0}));
+//   Tensor shift = tf::constant({1, 0, -10, 0, 1, 0, 0, 0});
+//   Tensor shifted = tf::image::projective_transform(images, shift);
 #pragma once
 
 #include <cstdint>

@@ -28,10 +28,11 @@ TEST(ProjectiveTransform, LoopsAndOperationsAgree) {
                                                   .interpolation = interpolation,
                                                   .output_shape = {7, 13}};
       const Tensor loops = projective_transform(images, transforms, options);
-      const Tensor operations = projective_transform(images.clone().set_requires_grad(true),
-                                                     transforms, options);
+      const Tensor operations =
+          projective_transform(images.clone().set_requires_grad(true), transforms, options);
       // At the border of two pixels the last digit may decide.
-      const double differing = (loops - operations).abs().gt(1e-3).to(float32).mean().item<double>();
+      const double differing =
+          (loops - operations).abs().gt(1e-3).to(float32).mean().item<double>();
       EXPECT_LT(differing, 0.02) << mode << interpolation;
     }
   }
@@ -52,8 +53,11 @@ TEST(ProjectiveTransform, PlacesThatAreNoNumbersAreFilled) {
 
 TEST(ProjectiveTransform, SaysWhatDoesNotFit) {
   const Tensor images = at::rand({2, 4, 4, 1});
-  EXPECT_THAT([&] { projective_transform(images, at::rand({3, 8})); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("[batch, 8]")));
+  EXPECT_THAT(
+      [&] {
+        projective_transform(images, at::rand({3, 8}));
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("[batch, 8]")));
   EXPECT_THAT([&] { projective_transform(images, at::rand({8}), {.fill_mode = "mirror"}); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("no fill_mode 'mirror'")));
 }

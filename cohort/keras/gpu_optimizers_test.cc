@@ -19,6 +19,7 @@ struct OptimizerCase {
   const char* name;
   std::function<Optimizer()> make;
   bool sparse = false;
+  constraints::Constraint constraint = {};
 
   friend std::ostream& operator<<(std::ostream& out, const OptimizerCase& one) { return out << one.name; }
 };
@@ -27,8 +28,12 @@ struct OptimizerCase {
 std::vector<Tensor> train(const distribute::Strategy& strategy, const OptimizerCase& one) {
   at::manual_seed(3);
   const Sequential model =
-      one.sparse ? Sequential({layers::Embedding(50, 4), layers::Flatten(), layers::Dense(1)})
-                 : Sequential({layers::Dense(8, {.activation = "tanh"}), layers::Dense(1)});
+      one.sparse
+          ? Sequential({layers::Embedding(50, 4, {.embeddings_constraint = one.constraint}),
+                        layers::Flatten(), layers::Dense(1)})
+          : Sequential({layers::Dense(
+                            8, {.activation = "tanh", .kernel_constraint = one.constraint}),
+                        layers::Dense(1)});
   const Optimizer optimizer = one.make();
   const Tensor x = one.sparse ? at::randint(50, {16, 3}, at::kLong) : at::randn({16, 4});
   const Tensor y = at::randn({16, 1});
@@ -101,39 +106,53 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         OptimizerCase{"SGD", [] { return optimizers::SGD({.learning_rate = 0.1}); }},
         OptimizerCase{"Momentum",
-             [] { return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9}); }},
+                      [] { return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9}); }},
         OptimizerCase{"Nesterov",
-             [] {
-               return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
-             }},
+                      [] {
+                        return optimizers::SGD(
+                            {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
+                      }},
         OptimizerCase{"Adam", [] { return optimizers::Adam({.learning_rate = 0.01}); }},
-        OptimizerCase{"Amsgrad", [] { return optimizers::Adam({.learning_rate = 0.01, .amsgrad = true}); }},
+        OptimizerCase{"Amsgrad",
+                      [] { return optimizers::Adam({.learning_rate = 0.01, .amsgrad = true}); }},
         OptimizerCase{"RMSprop", [] { return optimizers::RMSprop({.learning_rate = 0.01}); }},
+        OptimizerCase{"Adafactor", [] { return optimizers::Adafactor({.learning_rate = 0.01}); }},
+        OptimizerCase{"AdamWithoutDecayOfBiases",
+                      [] {
+                        const optimizers::AdamW adam({.learning_rate = 0.01, .weight_decay = 0.5});
+                        adam.exclude_from_weight_decay({}, {"bias"});
+                        return adam;
+                      }},
         OptimizerCase{"Adagrad", [] { return optimizers::Adagrad({.learning_rate = 0.01}); }},
         OptimizerCase{"Ftrl", [] { return optimizers::Ftrl({.learning_rate = 0.01}); }},
         OptimizerCase{"Lion", [] { return optimizers::Lion({.learning_rate = 0.01}); }},
         OptimizerCase{"Clipnorm",
-             [] { return optimizers::Adam({.learning_rate = 0.01, .clipnorm = 0.1}); }},
-        OptimizerCase{"GlobalClipnorm",
-             [] { return optimizers::Adam({.learning_rate = 0.01, .global_clipnorm = 0.1}); }},
-        OptimizerCase{"AveragesDecayAndClipvalue",
-             [] {
-               return optimizers::Adam({.learning_rate = 0.01,
-                                        .clipvalue = 0.1,
-                                        .weight_decay = 0.1,
-                                        .use_ema = true});
-             }},
+                      [] { return optimizers::Adam({.learning_rate = 0.01, .clipnorm = 0.1}); }},
+        OptimizerCase{
+            "GlobalClipnorm",
+            [] { return optimizers::Adam({.learning_rate = 0.01, .global_clipnorm = 0.1}); }},
+        OptimizerCase{
+            "AveragesDecayAndClipvalue",
+            [] {
+              return optimizers::Adam(
+                  {.learning_rate = 0.01, .clipvalue = 0.1, .weight_decay = 0.1, .use_ema = true});
+            }},
         OptimizerCase{"Accumulation",
-             [] {
-               return optimizers::Adam({.learning_rate = 0.01, .gradient_accumulation_steps = 2});
-             }},
+                      [] {
+                        return optimizers::Adam(
+                            {.learning_rate = 0.01, .gradient_accumulation_steps = 2});
+                      }},
         OptimizerCase{"SkippedSteps",
-             [] {
-               return optimizers::Adam(
-                   {.learning_rate = 0.01, .not_finite = optimizers::NotFinite::SKIP});
-             }},
+                      [] {
+                        return optimizers::Adam(
+                            {.learning_rate = 0.01, .not_finite = optimizers::NotFinite::SKIP});
+                      }},
         OptimizerCase{"OfTheProgram", [] { return OwnOptimizer(); }},
         OptimizerCase{"SparseAdam", [] { return optimizers::Adam({.learning_rate = 0.01}); }, true},
+        OptimizerCase{"Constrained", [] { return optimizers::Adam({.learning_rate = 0.01}); }, false,
+             constraints::MaxNorm(0.2, {0})},
+        OptimizerCase{"SparseConstrained", [] { return optimizers::SGD({.learning_rate = 0.1}); },
+             true, constraints::MaxNorm(0.05, {1})},
         OptimizerCase{"SparseSGD", [] { return optimizers::SGD({.learning_rate = 0.1}); }, true}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -31,13 +31,15 @@ using distribute::ParameterServerStrategyOptions;
 using distribute::TestingCluster;
 
 // Trained on one worker, in shards, it is what it is without a strategy.
-void expect_trains_as_alone(const std::function<optimizers::Optimizer()>& make) {
+void expect_trains_as_alone(
+    const std::function<optimizers::Optimizer()>& make,
+    const distribute::ParameterServerStrategyOptions& options = kTwoShards) {
   const Text alone(make());
   const auto start = values(alone.model.trainable_variables());
   for (int i = 0; i < 4; ++i) alone.step();
 
   TestingCluster cluster(1, 2);
-  const ParameterServerStrategy strategy(cluster.resolver(), kTwoShards);
+  const ParameterServerStrategy strategy(cluster.resolver(), options);
   auto scope = strategy.scope();
   const Text served(make());
   scope.close();
@@ -72,6 +74,49 @@ TEST(ServedLayers, EveryOptimizerTrainsAsAlone) {
     SCOPED_TRACE(i);
     expect_trains_as_alone(all[i]);
   }
+}
+
+TEST(ServedLayers, DecayForThoseThatAreNotExcludedAlone) {
+  expect_trains_as_alone([] {
+    const optimizers::AdamW adam({.learning_rate = 0.1, .weight_decay = 0.1});
+    adam.exclude_from_weight_decay({}, {"embeddings", "bias"});
+    return adam;
+  });
+}
+
+// Its formula is one of whole variables, each with its factors beside it.
+TEST(ServedLayers, OfAdafactorTrainAsAloneUnlessTheyLieInShards) {
+  expect_trains_as_alone(
+      [] { return optimizers::Adafactor({.learning_rate = 0.1, .weight_decay = 0.01}); }, {});
+  const TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver(), kTwoShards);
+  auto scope = strategy.scope();
+  const Text served(optimizers::Adafactor(0.1));
+  scope.close();
+  EXPECT_THAT(
+      thrown<UnimplementedError>([&] { run_on_worker(strategy, 1, [&] { served.step(); }); }),
+      ::testing::HasSubstr("lies in 2 shards"));
+}
+
+// The coordinator makes the averages before the first step, where the variables are.
+TEST(ServedLayers, HaveMovingAverages) {
+  const TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver(), kTwoShards);
+  auto scope = strategy.scope();
+  const Variable table(at::zeros({4, 2}), {.name = "table"});
+  const train::ExponentialMovingAverage ema(0.75);
+  ema.apply({table});
+  scope.close();
+  run_on_worker(strategy, 2, [&] {
+    table.assign_add(at::ones({4, 2}));
+    ema.apply({table});
+  });
+  const Variable average = *ema.average(table);
+  EXPECT_EQ(average.shards().size(), 2u);
+  // 0.25 * 1, then 0.25 * 0.75 * 1 + 0.25 * 2
+  expect_equal({average.value().detach()}, {at::full({4, 2}, 0.6875)});
+  ema.swap_weights({table});
+  expect_equal({table.value().detach()}, {at::full({4, 2}, 0.6875)});
 }
 
 TEST(ServedLayers, OfMixedPrecisionTrainAsAlone) {

@@ -7,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/optim/adadelta.h"
+#include "cohort/optim/adafactor.h"
 #include "cohort/optim/adagrad.h"
 #include "cohort/optim/adam.h"
 #include "cohort/optim/adamax.h"
@@ -53,6 +54,7 @@ struct Maker {
 };
 constexpr Maker kMakers[] = {
     {"Adadelta", make<AdadeltaOptions, make_adadelta>},
+    {"Adafactor", make<AdafactorOptions, make_adafactor>},
     {"Adagrad", make<AdagradOptions, make_adagrad>},
     {"Adam", make<AdamOptions, make_adam>},
     {"Adamax", make<AdamaxOptions, make_adamax>},

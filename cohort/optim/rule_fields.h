@@ -45,6 +45,15 @@ void rule_fields(Visit&& visit, Options& options, Others&... others) {
     visit("l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength,
           others.l2_shrinkage_regularization_strength...);
   }
+  if constexpr (requires { options.beta_2_decay; }) {
+    visit("beta_2_decay", options.beta_2_decay, others.beta_2_decay...);
+    visit("epsilon_1", options.epsilon_1, others.epsilon_1...);
+    visit("epsilon_2", options.epsilon_2, others.epsilon_2...);
+    visit("clip_threshold", options.clip_threshold, others.clip_threshold...);
+  }
+  if constexpr (requires { options.relative_step; }) {
+    visit("relative_step", options.relative_step, others.relative_step...);
+  }
   if constexpr (requires { options.beta; }) visit("beta", options.beta, others.beta...);
 }
 

@@ -1,5 +1,7 @@
 #include "cohort/optim/transformed.h"
 
+#include <c10/util/accumulate.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -14,7 +16,7 @@ constexpr int64_t kBlock = 512;
 
 class Transformed final : public UpdateRule {
  public:
-  Transformed(std::unique_ptr<const UpdateRule> rule, const TransformOptions& options)
+  Transformed(std::shared_ptr<const UpdateRule> rule, const TransformOptions& options)
       : rule_(std::move(rule)), options_(options), num_own_(rule_->num_slots()) {}
 
   std::string name() const override { return rule_->name(); }
@@ -74,6 +76,26 @@ class Transformed final : public UpdateRule {
     averages = averages * *options_.ema_momentum + param * (1 - *options_.ema_momentum);
     if (scalars.last_of_period) param = averages;
   }
+  bool updates_whole_variables() const override { return rule_->updates_whole_variables(); }
+  void update_whole(const StepScalars& scalars, const WholeVariable& whole) const override {
+    internal::dispatch_floating(name(), whole.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const int64_t size = c10::multiply_integers(whole.shape);
+      T* const param = static_cast<T*>(whole.param);
+      WholeVariable own = whole;
+      own.clipvalue = options_.clipvalue;
+      if (options_.weight_decay) decay(param, size, scalars.learning_rate);
+      rule_->update_whole(scalars, own);
+      if (has_average()) average(static_cast<T*>(whole.slots[num_own_]), param, size, scalars);
+    });
+  }
+  std::unique_ptr<const UpdateRule> without_decay() const {
+    if (!options_.weight_decay) return nullptr;
+    TransformOptions others = options_;
+    others.weight_decay.reset();
+    return std::make_unique<Transformed>(rule_, others);
+  }
+
   // Every so many updates there is one operation more.
   bool takes_device_numbers() const override {
     return rule_->takes_device_numbers() && options_.ema_overwrite_frequency == 0;
@@ -135,7 +157,7 @@ class Transformed final : public UpdateRule {
     if (scalars.last_of_period) std::copy_n(averages, size, param);
   }
 
-  const std::unique_ptr<const UpdateRule> rule_;
+  const std::shared_ptr<const UpdateRule> rule_;
   const TransformOptions options_;
   const int num_own_;
 };
@@ -159,6 +181,11 @@ std::unique_ptr<const UpdateRule> make_transformed(std::unique_ptr<const UpdateR
   const bool nothing = options.clipvalue == 0 && !options.weight_decay && !options.ema_momentum;
   if (nothing) return rule;
   return std::make_unique<Transformed>(std::move(rule), options);
+}
+
+std::unique_ptr<const UpdateRule> without_weight_decay(const UpdateRule& rule) {
+  const auto* transformed = dynamic_cast<const Transformed*>(&rule);
+  return transformed == nullptr ? nullptr : transformed->without_decay();
 }
 
 }  // namespace cohort::optim

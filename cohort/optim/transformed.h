@@ -17,4 +17,8 @@ namespace cohort::optim {
 std::unique_ptr<const UpdateRule> make_transformed(std::unique_ptr<const UpdateRule> rule,
                                                    const TransformOptions& options);
 
+// The same without weight decay, for variables that are excluded from it: it has the same slots,
+// and takes the same StepScalars. nullptr where `rule` lets no weights decay.
+std::unique_ptr<const UpdateRule> without_weight_decay(const UpdateRule& rule);
+
 }  // namespace cohort::optim

@@ -54,6 +54,15 @@ TEST(TransformedTest, IsTheRuleItselfWhereNothingIsAsked) {
   EXPECT_EQ(make_transformed(std::move(rule), {}).get(), own);
 }
 
+TEST(TransformedTest, LeavesOutDecayForThoseThatAreExcluded) {
+  const auto rule = make_transformed(make_sgd(), {.clipvalue = 0.5, .weight_decay = 0.5});
+  const auto without = without_weight_decay(*rule);
+  TestingVariable<double> variable(*without, {2});
+  EXPECT_DOUBLE_EQ(variable.step(*without, 0.5, {1}), 2 - 0.25);
+  EXPECT_EQ(without_weight_decay(*without), nullptr);
+  EXPECT_EQ(without_weight_decay(*make_sgd()), nullptr);
+}
+
 TEST(TransformedTest, RefusesInvalidOptions) {
   const auto message = [](const char* text) {
     return ThrowsMessage<InvalidArgumentError>(HasSubstr(text));

@@ -1,5 +1,7 @@
 #include "cohort/optim/update_rule.h"
 
+#include <c10/util/accumulate.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -89,7 +91,23 @@ class RowUpdater {
 
 }  // namespace
 
+std::vector<int64_t> slot_shape(SlotForm form, at::IntArrayRef variable) {
+  if (!slot_is_used(form, variable.size())) return {};
+  std::vector<int64_t> shape = variable.vec();
+  if (form == SlotForm::kWithoutLast) shape.pop_back();
+  if (form == SlotForm::kWithoutSecondLast) shape.erase(shape.end() - 2);
+  return shape;
+}
+
 std::vector<DerivedScalar> UpdateRule::derived_scalars(int64_t) const { return {}; }
+
+void UpdateRule::update_whole(const StepScalars& scalars, const WholeVariable& whole) const {
+  update(scalars, {.param = whole.param,
+                   .slots = whole.slots,
+                   .gradient = whole.gradient,
+                   .size = c10::multiply_integers(whole.shape),
+                   .dtype = whole.dtype});
+}
 
 void UpdateRule::update_tensors(const StepScalars& scalars, const TensorSlice& slice) const {
   for (size_t i = 0; i < slice.params.size(); ++i) {

@@ -19,11 +19,24 @@
 
 namespace cohort::optim {
 
-// State that a rule keeps beside a variable: a tensor of the variable's shape and dtype.
+// The shape of a slot.
+enum class SlotForm {
+  kVariable,           // the variable's
+  kWithoutLast,        // the variable's without its last dimension
+  kWithoutSecondLast,  // the variable's without its last dimension but one
+};
+// A variable with less than two dimensions does not use the latter two, whose shape is [] then.
+COHORT_API std::vector<int64_t> slot_shape(SlotForm form, at::IntArrayRef variable);
+constexpr bool slot_is_used(SlotForm form, size_t dimensions) {
+  return form == SlotForm::kVariable || dimensions >= 2;
+}
+
+// State that a rule keeps beside a variable: a tensor of the variable's dtype.
 struct SlotSpec {
   std::string name;  // Keras 2.15's: "m", "v", "velocity", ...
   double initial_value = 0;
   bool starts_as_variable = false;  // from the variable's value instead
+  SlotForm form = SlotForm::kVariable;  // another one only in rules that update whole variables
 };
 
 // A list of slots in a checkpoint of Keras 2.15, one for each variable.
@@ -104,6 +117,17 @@ struct TensorSlice {
   Tensor numbers = {};
 };
 
+// A whole variable of the host with its slots and its gradient, all dense and of one dtype (float32
+// or float64). No two of the arrays may overlap.
+struct WholeVariable {
+  void* param = nullptr;         // read and written
+  void* const* slots = nullptr;  // in the order of UpdateRule::slots(); read and written
+  const void* gradient = nullptr;
+  at::IntArrayRef shape = {};
+  DType dtype = float32;
+  double clipvalue = 0;  // cuts each element of the gradient to [-clipvalue, clipvalue]; 0: no
+};
+
 // Rows of a variable with a gradient for some of them.
 struct SparseSlice {
   void* param = nullptr;         // [num_rows, row_size]
@@ -118,7 +142,7 @@ struct SparseSlice {
 
 // Thread safety: immutable; threads may update different slices at once. An element's new value
 // depends on that element's inputs alone, bit for bit: however a variable is cut into slices, the
-// result is the same.
+// result is the same; unless the rule updates whole variables.
 class COHORT_API UpdateRule {
  public:
   virtual ~UpdateRule() = default;
@@ -148,6 +172,13 @@ class COHORT_API UpdateRule {
   virtual void update_tensors(const StepScalars& scalars, const TensorSlice& slice) const;
   // Whether update_tensors uses nothing of StepScalars where a slice has numbers on the device.
   virtual bool takes_device_numbers() const { return false; }
+
+  // Whether an element's new value depends on the whole variable: the rule then takes it with one
+  // call of update_whole in place of many of update, and sparse gradients as dense ones.
+  virtual bool updates_whole_variables() const { return false; }
+  // One step on one variable. Allocates nothing.
+  // Errors: as update.
+  virtual void update_whole(const StepScalars& scalars, const WholeVariable& whole) const;
 
   // Whether a zero gradient leaves an element and its slots as they are. If so, update_rows touches
   // only the given rows; else it touches all, as Keras does with tf.IndexedSlices (moments decay).

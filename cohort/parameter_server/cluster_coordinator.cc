@@ -112,15 +112,22 @@ std::shared_ptr<internal::CoordinatorCore> coordinator_of(
 RemoteValue::RemoteValue(std::shared_ptr<internal::RemoteResult> result)
     : result_(std::move(result)) {}
 
+const std::shared_ptr<internal::RemoteResult>& RemoteValue::result() const {
+  if (!result_.empty()) return result_;
+  throw FailedPreconditionError(
+      "this RemoteValue is that of no function: assign what schedule() returns to it first (or use "
+      "the handle that it was moved to)");
+}
+
 Structure RemoteValue::fetch(std::chrono::milliseconds timeout) const {
   static internal::TimeHistogram& times = internal::time_histogram("remote_value_fetch");
   const internal::TimedScope timed(times);
   // The result stays as it is: for who fetches it again, and for functions that take it.
-  return internal::unshared(result_->get(after(timeout), "the scheduled function"));
+  return internal::unshared(result()->get(after(timeout), "the scheduled function"));
 }
 
 RemoteValueStatus RemoteValue::status() const {
-  switch (result_->status()) {
+  switch (result()->status()) {
     case internal::RemoteStatus::kNotReady:
       return RemoteValueStatus::NOT_READY;
     case internal::RemoteStatus::kAborted:

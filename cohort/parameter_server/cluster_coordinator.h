@@ -40,7 +40,12 @@ enum class RemoteValueStatus { NOT_READY, ABORTED, READY };
 // What a scheduled function returns, some time. A handle. Thread safety: any thread.
 class COHORT_API RemoteValue {
  public:
+  // The value of no function yet: assign what schedule() returns. Until then every other use is a
+  // FailedPrecondition.
+  RemoteValue() = default;
   explicit RemoteValue(std::shared_ptr<internal::RemoteResult> result);
+  // Whether it is that of a function.
+  explicit operator bool() const { return !result_.empty(); }
   // Waits. The values are copied from the worker when the function ends, so that they outlive it;
   // each call gives copies of its own, which may be written to.
   // Errors: that of the function; Cancelled (it was cancelled because of another's error, or the
@@ -53,7 +58,7 @@ class COHORT_API RemoteValue {
   RemoteValueStatus status() const;
 
   // For the library's own use.
-  const std::shared_ptr<internal::RemoteResult>& result() const { return result_; }
+  const std::shared_ptr<internal::RemoteResult>& result() const;
 
  private:
   internal::Handle<internal::RemoteResult, "RemoteValue"> result_;

@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +22,7 @@
 #include "cohort/core/structure/string_tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/coordinator/remote_result.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
@@ -39,6 +41,19 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
+
+TEST(RemoteValue, OfNoFunctionSaysSo) {
+  RemoteValue value;
+  EXPECT_FALSE(value);
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { value.fetch(); }),
+              HasSubstr("assign what schedule() returns"));
+  EXPECT_THROW(value.status(), FailedPreconditionError);
+  const auto result = std::make_shared<internal::RemoteResult>();
+  result->set(at::tensor({7}, int64));
+  value = RemoteValue(result);
+  EXPECT_TRUE(value);
+  EXPECT_EQ(value.fetch().tensor().item<int64_t>(), 7);
+}
 
 int64_t number(const RemoteValue& value) { return value.fetch().tensor().item<int64_t>(); }
 

@@ -22,8 +22,6 @@ using train::RestoreSource;
 using train::Trackable;
 using train::TrackableChild;
 
-constexpr const char* kSaveCounter = "save_counter";
-
 bool by_name(const NamedObject& a, const NamedObject& b) { return a.first < b.first; }
 
 // Takes the values of all members to the writer, which runs `finish` with them for all.

@@ -39,6 +39,18 @@ const LoadStatus& LoadStatus::assert_consumed() const {
                     " values that no object of this program took:", list(unused)));
 }
 
+const LoadStatus& LoadStatus::assert_nontrivial_match() const {
+  if (session_ == nullptr) {
+    throw InvalidArgumentError("nothing was restored: there was no checkpoint");
+  }
+  if (session_->has_match_below(*root_)) return *this;
+  const std::vector<std::string> missing = session_->objects_without_values(*root_);
+  throw InvalidArgumentError(
+      internal::str("nothing of this program but the root is in checkpoint '", path(), "': ",
+                    missing.empty() ? "no objects were added to the root yet"
+                                    : internal::str("it has no values for", list(missing))));
+}
+
 const LoadStatus& LoadStatus::expect_partial() const {
   if (session_ != nullptr) session_->no_warning();
   return *this;

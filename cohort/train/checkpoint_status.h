@@ -29,6 +29,10 @@ class COHORT_API LoadStatus {
   const LoadStatus& assert_consumed() const;
   // Every object with values got them; the checkpoint may hold more. Errors: as assert_consumed.
   const LoadStatus& assert_existing_objects_matched() const;
+  // Some object of this program beside the root, and beside the checkpoint's save_counter, has its
+  // place in the checkpoint. Errors: InvalidArgument (none: the checkpoint is of another program,
+  // or nothing was added to the root yet).
+  const LoadStatus& assert_nontrivial_match() const;
   // Part of the checkpoint is meant to stay unused: nothing will be logged about it.
   const LoadStatus& expect_partial() const;
 

@@ -207,6 +207,24 @@ TEST_F(CheckpointTest, WhatIsMissingOnEitherSideIsSaidWhenAsked) {
               HasSubstr("took:\n  old"));
 }
 
+TEST_F(CheckpointTest, AMatchIsTrivialWhereOnlyTheRootIsFound) {
+  make({{"a", numbers({1})}}).save("dir/ckpt");
+  make({{"a", numbers({0})}, {"new", numbers({5})}})
+      .restore("dir/ckpt-1")
+      .expect_partial()
+      .assert_nontrivial_match();
+  const Checkpoint other = make({{"new", numbers({5})}});
+  const LoadStatus status = other.restore("dir/ckpt-1");
+  status.expect_partial();
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { status.assert_nontrivial_match(); }),
+              HasSubstr("no values for\n  new"));
+  const Checkpoint empty = make({});
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { empty.restore("dir/ckpt-1").expect_partial().assert_nontrivial_match(); }),
+              HasSubstr("no objects were added"));
+  EXPECT_THROW(empty.restore(std::nullopt).assert_nontrivial_match(), InvalidArgumentError);
+}
+
 TEST_F(CheckpointTest, RestoringFromNothing) {
   const Checkpoint checkpoint = make({{"a", numbers({1})}});
   const LoadStatus status = checkpoint.restore(latest());

@@ -65,10 +65,10 @@ tf::keras::ModelHandle make_bert(const BertConfig& config) {
 Example bert_example(const BertConfig& config) {
   return {.name = "bert",
           .description = "BERT's encoder, which names the words that are masked in two sentences.",
-          .train_rows = 4'096,
-          .test_rows = 512,
+          .train_rows = 2'048,
+          .test_rows = 256,
           .epochs = 4,
-          .batch = 64,
+          .batch = 32,
           .make_optimizer = [] { return tf::keras::optimizers::Adam({.learning_rate = 2e-3}); },
           .make_model = [config] { return make_bert(config); },
           .make_rows =

@@ -54,7 +54,7 @@ Example densenet_example(const DenseNetConfig& config) {
           .make_optimizer =
               [] {
                 return tf::keras::optimizers::SGD(
-                    {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
+                    {.learning_rate = 0.05, .momentum = 0.9, .nesterov = true});
               },
           .make_model = [config] { return make_densenet(config); },
           .make_rows =

@@ -33,10 +33,10 @@ tf::keras::ModelHandle make_nmt(const NmtConfig& config) {
 Example nmt_example(const NmtConfig& config) {
   return {.name = "nmt",
           .description = "Translation by recurrent layers with attention.",
-          .train_rows = 4'096,
-          .test_rows = 512,
+          .train_rows = 2'048,
+          .test_rows = 256,
           .epochs = 4,
-          .batch = 64,
+          .batch = 32,
           .make_optimizer = [] { return tf::keras::optimizers::Adam({.learning_rate = 5e-3}); },
           .make_model = [config] { return make_nmt(config); },
           .make_rows =

@@ -34,10 +34,10 @@ tf::keras::ModelHandle make_transformer(const TransformerConfig& config) {
 Example transformer_example(const TransformerConfig& config) {
   return {.name = "transformer",
           .description = "Translation by attention alone.",
-          .train_rows = 4'096,
-          .test_rows = 512,
+          .train_rows = 2'048,
+          .test_rows = 256,
           .epochs = 4,
-          .batch = 64,
+          .batch = 32,
           .make_optimizer = [] { return tf::keras::optimizers::Adam({.learning_rate = 3e-3}); },
           .make_model = [config] { return make_transformer(config); },
           .make_rows =

@@ -46,7 +46,10 @@ SECTIONS = [
         "keras/layers/activation_layers.h", "keras/layers/prelu.h",
         "keras/layers/lambda.h", "keras/layers/merging.h", "keras/layers/dot.h", "keras/layers/reshaping.h",
         "keras/layers/lookup/string_lookup.h", "keras/layers/lookup/integer_lookup.h",
-        "keras/layers/lookup/text_vectorization.h", "keras/layers/preprocessing/hashing.h",
+        "keras/layers/lookup/text_vectorization.h", "keras/layers/images/resizing.h",
+        "keras/layers/images/random_flip.h", "keras/layers/images/random_transforms.h keras/layers/images/factor.h",
+        "keras/layers/images/random_colors.h", "keras/layers/images/augmentation.h",
+        "keras/layers/preprocessing/hashing.h",
         "keras/layers/preprocessing/hashed_crossing.h", "keras/layers/preprocessing/discretization.h",
         "keras/layers/preprocessing/category_encoding.h", "keras/layers/preprocessing/adapt_options.h",
         "keras/layers/lookup/vocabulary.h", "keras/base/window.h", "keras/layers/base/layer_handle.h"]),
@@ -61,12 +64,13 @@ SECTIONS = [
         "keras/model/compile_options.h", "keras/model/fit_options.h", "keras/model/data.h",
         "keras/model/logs.h", "keras/model/per_output.h"]),
     ("Losses", "keras::losses", [
-        "keras/losses/crossentropy.h", "keras/losses/regression.h", "keras/losses/hinges.h",
+        "keras/losses/crossentropy.h", "keras/losses/focal.h", "keras/losses/regression.h", "keras/losses/hinges.h",
         "keras/losses/divergences.h", "keras/losses/loss.h", "keras/losses/functions.h",
         "keras/losses/get.h"]),
     ("Metrics", "keras::metrics", [
         "keras/metrics/mean.h", "keras/metrics/mean_tensor.h", "keras/metrics/accuracy.h",
         "keras/metrics/auc.h", "keras/metrics/best_threshold.h", "keras/metrics/confusion.h",
+        "keras/metrics/f_score.h", "keras/metrics/r2_score.h",
         "keras/metrics/iou.h", "keras/metrics/errors.h", "keras/metrics/prediction_metric.h",
         "keras/metrics/custom_metric.h", "keras/metrics/metric.h", "keras/metrics/metric_result.h",
         "keras/metrics/get.h"]),
@@ -159,7 +163,8 @@ SECTIONS = [
     ("Checkpoints", "train", ["train/checkpoint.h train/saving/checkpoint_options.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h",
         "train/checkpoint_status.h", "train/checkpoints_iterator.h", "train/safetensors/safetensors.h",
         "train/bundle/tensor_slice.h", "train/objects/save_group.h", "train/objects/trackable.h"]),
-    ("Summaries", "summary", ["train/summary/summary_writer.h", "train/summary/summary.h"]),
+    ("Moving averages", "train", ["distribute/strategies/exponential_moving_average.h"]),
+    ("Summaries", "summary", ["train/summary/summary_writer.h", "train/summary/summary.h", "train/summary/trace.h"]),
 ]
 FIELD = re.compile(r"^  ([\w:<>, .*&()]+?) (\w+)(?: = (.+?)|\{(.*?)\})?;(?: +// (.*))?$")
 

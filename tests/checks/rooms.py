@@ -21,7 +21,7 @@ ROOMS = {
     "distribute": ["tasks values", "core", "input variables", "reduce", "gradients step", "strategies", "preemption"],
     "parameter_server": ["leadership", "store", "cluster", "variables", "closures", "coordinator", "runner", "."],
     "keras": ["base datasets", "losses optimizers", "metrics", "layers/base", "layers/preprocessing",
-              "layers/attention layers/convolution layers/lookup layers/recurrent model",
+              "layers/attention layers/convolution layers/images layers/lookup layers/recurrent model",
               "layers training", "saving", "callbacks", "."],
     "transform": ["analysis", "graph", "functions", "passes", "output"],
 }

@@ -200,7 +200,8 @@ TEST_F(FitSaving, ByTwoWorkersIsOneModelAndATraceOfEach) {
   expect_saved({{"worker", 2}}, "workers");
   EXPECT_THAT(
       names_in("logs/train/plugins/profile/steps-2-3"),
-      UnorderedElementsAre(EndsWith(".worker-0.trace.json"), EndsWith(".worker-1.trace.json")));
+      UnorderedElementsAre(EndsWith(".worker-0.trace.json"), EndsWith(".worker-0.xplane.pb"),
+                           EndsWith(".worker-1.trace.json"), EndsWith(".worker-1.xplane.pb")));
   EXPECT_THAT(names_in("logs/train"),
               UnorderedElementsAre("plugins", StartsWith("events.out.tfevents.")));
 }

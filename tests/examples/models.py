@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-TIMEOUT = 100
+TIMEOUT = 150
 
 
 class Expected(NamedTuple):
@@ -24,12 +24,12 @@ class Expected(NamedTuple):
 
 
 EXPECTED = {
-    "bert": Expected(2, 2.9, 3.2),
+    "bert": Expected(2, 3.1, 3.4),
     # Batch normalization and a large learning rate multiply what rounding has made different.
     "densenet": Expected(2, 0.2, 0.5, tolerance=1e-2),
     "ncf": Expected(3, 0.25, 0.35),
-    "nmt": Expected(2, 1.3, 2.6),
-    "transformer": Expected(2, 0.2, 1.8),
+    "nmt": Expected(2, 1.7, 2.8),
+    "transformer": Expected(2, 0.5, 2.2),
 }
 
 

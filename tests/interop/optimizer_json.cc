@@ -58,6 +58,13 @@ Optimizer make(const Json& json, const Fields& fields) {
   return T(options);
 }
 
+Optimizer make_adafactor(const Json& json) {
+  return make<Adafactor, AdafactorOptions>(json, [](Reader& read, AdafactorOptions& o) {
+    read("beta_2_decay", o.beta_2_decay)("epsilon_1", o.epsilon_1)("epsilon_2", o.epsilon_2)(
+        "clip_threshold", o.clip_threshold)("relative_step", o.relative_step);
+  });
+}
+
 template <class T, class Options>
 Optimizer make_adam(const Json& json) {
   return make<T, Options>(json, [](Reader& read, Options& o) {
@@ -138,6 +145,7 @@ Optimizer make_optimizer(const std::string& name, const Json& json) {
       read("rho", o.rho)("momentum", o.momentum)("epsilon", o.epsilon)("centered", o.centered);
     });
   }
+  if (name == "Adafactor") return make_adafactor(json);
   if (name == "Adagrad") {
     return make<Adagrad, AdagradOptions>(json, [](Reader& read, AdagradOptions& o) {
       read("initial_accumulator_value", o.initial_accumulator_value)("epsilon", o.epsilon);

@@ -9,10 +9,20 @@ namespace cohort::interop {
 using Json = nlohmann::json;
 
 // Applies an optimizer to variables, once for each list of gradients, outside of any strategy.
-// Request: {"optimizer": class, "options": (optimizer_json.h), "initial": [TENSOR], "gradients":
-// [steps][TENSOR or {"ids", "rows": TENSOR}]}. Answer: {"values": [steps][TENSOR]}, the variables
-// after each step.
+// Request: {"optimizer": class, "options": (optimizer_json.h), "initial": [TENSOR], "excluded":
+// numbers of variables without weight decay (may be missing), "gradients": [steps][TENSOR or {"ids",
+// "rows": TENSOR}]}. Answer: {"values": [steps][TENSOR]}, the variables after each step.
 Json apply_optimizer(const Json& request);
+
+// An ExponentialMovingAverage of variables that are set to new values at each step.
+// Request: {"decay": number, "num_updates": bool (whether the steps are counted), "initial":
+// [TENSOR], "steps": [steps][TENSOR], "load", "save": checkpoints of "averages", a list (may be
+// missing)}. Answer: {"averages": [steps][TENSOR], "names": [text]}.
+Json average_variables(const Json& request);
+
+// A traced program's file for TensorBoard's page of profiles. Request: {"logdir", "name"}. Answer:
+// {"paths": [those of all files below it]}.
+Json trace_steps(const Json& request);
 
 // A LossScaleOptimizer that minimizes the sum of a variable times the slopes of each step.
 // Request: {"optimizer": class, "options", "initial_scale", "growth_steps", "initial": TENSOR,
@@ -52,9 +62,9 @@ Json use_images(const Json& request);
 // "outputs": [INPUT or {"error"}]} or {"error"}.
 Json look_up(const Json& request);
 
-// A Hashing, HashedCrossing, Discretization or CategoryEncoding layer of Keras's configuration.
+// A preprocessing layer, of categories or images, of Keras's configuration.
 // Request: {"layer": class, "config": {its get_config}, "adapt": {"data": TENSOR, "batch": rows at a
-// time}, "load", "save": checkpoints of "layer" (these may be missing), "inputs": [TENSOR, RAGGED, or
+// time}, "load", "save": checkpoints of "layer", "training" (these may be missing), "inputs": [TENSOR, RAGGED, or
 // a list of them]}. Answer: {"config", "boundaries" (of a Discretization), "outputs": [TENSOR, RAGGED
 // or {"error"}]} or {"error"}.
 Json preprocess(const Json& request);

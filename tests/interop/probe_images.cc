@@ -41,7 +41,8 @@ struct Call {
 
 using Operations = std::map<std::string, std::function<Tensor(const Call&)>>;
 
-Tensor boxed(const Call& call, Tensor (*operation)(const Tensor&, int64_t, int64_t, int64_t, int64_t)) {
+Tensor boxed(const Call& call,
+             Tensor (*operation)(const Tensor&, int64_t, int64_t, int64_t, int64_t)) {
   const auto box = call.get<std::vector<int64_t>>("box");
   return operation(call.images(), box.at(0), box.at(1), box.at(2), box.at(3));
 }
@@ -53,7 +54,8 @@ image::ResizeOptions resize_options(const Call& call) {
 }
 
 const Operations kGeometry = {
-    {"resize", [](const Call& c) { return image::resize(c.images(), c.size(), resize_options(c)); }},
+    {"resize",
+     [](const Call& c) { return image::resize(c.images(), c.size(), resize_options(c)); }},
     {"resize_with_pad",
      [](const Call& c) {
        const image::ResizeOptions options = resize_options(c);
@@ -116,7 +118,8 @@ const Operations kColors = {
      [](const Call& c) {
        return image::adjust_gamma(c.images(), c.get<double>("by"), c.get<double>("gain"));
      }},
-    {"adjust_hue", [](const Call& c) { return image::adjust_hue(c.images(), c.get<double>("by")); }},
+    {"adjust_hue",
+     [](const Call& c) { return image::adjust_hue(c.images(), c.get<double>("by")); }},
     {"adjust_saturation",
      [](const Call& c) { return image::adjust_saturation(c.images(), c.get<double>("by")); }},
     {"adjust_jpeg_quality",

@@ -21,6 +21,12 @@ Reduction reduction_of(const std::string& name) {
   throw InvalidArgumentError("no reduction '" + name + "'");
 }
 
+template <class T>
+std::optional<T> maybe(const Json& options, const char* key) {
+  if (!options.contains(key) || options.at(key).is_null()) return std::nullopt;
+  return options.at(key).get<T>();
+}
+
 // Those with options of their own; the others are found by name.
 Loss make_loss(const std::string& name, const Json& options) {
   const Reduction reduction = reduction_of(options.at("reduction"));
@@ -29,7 +35,30 @@ Loss make_loss(const std::string& name, const Json& options) {
   const int64_t axis = options.value("axis", -1);
   if (name == "SparseCategoricalCrossentropy") {
     return keras::losses::SparseCategoricalCrossentropy(
-        {.from_logits = from_logits, .reduction = reduction});
+        {.from_logits = from_logits,
+         .ignore_class = maybe<int64_t>(options, "ignore_class"),
+         .reduction = reduction});
+  }
+  if (name == "BinaryFocalCrossentropy") {
+    return keras::losses::BinaryFocalCrossentropy(
+        {.apply_class_balancing = options.value("apply_class_balancing", false),
+         .alpha = options.value("alpha", 0.25),
+         .gamma = options.value("gamma", 2.0),
+         .from_logits = from_logits,
+         .label_smoothing = label_smoothing,
+         .axis = axis,
+         .reduction = reduction});
+  }
+  if (name == "CategoricalFocalCrossentropy") {
+    const Json alpha = options.value("alpha", Json(0.25));
+    return keras::losses::CategoricalFocalCrossentropy(
+        {.alpha = alpha.is_array() ? keras::losses::FocalAlpha(alpha.get<std::vector<double>>())
+                                   : keras::losses::FocalAlpha(alpha.get<double>()),
+         .gamma = options.value("gamma", 2.0),
+         .from_logits = from_logits,
+         .label_smoothing = label_smoothing,
+         .axis = axis,
+         .reduction = reduction});
   }
   if (name == "BinaryCrossentropy") {
     return keras::losses::BinaryCrossentropy(
@@ -48,12 +77,6 @@ Loss make_loss(const std::string& name, const Json& options) {
     return keras::losses::CosineSimilarity({.axis = axis, .reduction = reduction});
   }
   return keras::losses::get(name, {.reduction = reduction});
-}
-
-template <class T>
-std::optional<T> maybe(const Json& options, const char* key) {
-  if (!options.contains(key) || options.at(key).is_null()) return std::nullopt;
-  return options.at(key).get<T>();
 }
 
 std::vector<double> numbers(const Json& options, const char* key,
@@ -107,6 +130,26 @@ std::optional<PredictionMetric> make_metric_of_arguments(const std::string& name
   if (name == "OneHotMeanIoU") return OneHotMeanIoU({.num_classes = num_classes});
   if (name == "OneHotIoU") {
     return OneHotIoU({.num_classes = num_classes, .target_class_ids = *ids});
+  }
+  if (name == "F1Score") {
+    return F1Score({.average = maybe<std::string>(options, "average"),
+                    .threshold = maybe<double>(options, "threshold")});
+  }
+  if (name == "FBetaScore") {
+    return FBetaScore({.average = maybe<std::string>(options, "average"),
+                       .beta = options.value("beta", 1.0),
+                       .threshold = maybe<double>(options, "threshold")});
+  }
+  if (name == "R2Score") {
+    R2ScoreOptions r2{.num_regressors = options.value("num_regressors", int64_t{0})};
+    if (options.contains("class_aggregation")) {
+      r2.class_aggregation = maybe<std::string>(options, "class_aggregation");
+    }
+    return R2Score(r2);
+  }
+  if (name == "SparseCategoricalCrossentropy" && options.contains("ignore_class")) {
+    return SparseCategoricalCrossentropy(
+        {.from_logits = options.value("from_logits", false), .ignore_class = ignored});
   }
   if (name == "BinaryIoU") {
     return BinaryIoU({.target_class_ids = ids.value_or(std::vector<int64_t>{0, 1}),

@@ -44,7 +44,7 @@ Json use_model(const Json& request) {
                            }}}});
   const Structure inputs = structure_of(request.at("inputs"));
   Json outputs = Json::array();
-  for (const Leaf& output : model(inputs).flatten()) outputs.push_back(json_of(output.tensor()));
+  for (const Leaf& output : model(inputs, {.training = false}).flatten()) outputs.push_back(json_of(output.tensor()));
   Json losses = Json::array();
   Json all_logs = Json::array();
   if (request.contains("labels")) {

@@ -23,6 +23,11 @@ Json apply_optimizer(const Json& request) {
   const auto optimizer = make_optimizer(request.at("optimizer"), request.at("options"));
   std::vector<Variable> variables;
   for (const Json& initial : request.at("initial")) variables.emplace_back(tensor_of(initial));
+  std::vector<Variable> excluded;
+  for (const size_t i : request.value("excluded", std::vector<size_t>())) {
+    excluded.push_back(variables[i]);
+  }
+  if (!excluded.empty()) optimizer.exclude_from_weight_decay(excluded);
   Json answer = {{"values", Json::array()}};
   for (const Json& step : request.at("gradients")) {
     keras::optimizers::GradientsAndVariables gradients;

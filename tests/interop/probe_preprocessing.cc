@@ -34,10 +34,12 @@ Json learn(const layers::Discretization& layer, const Json& request) {
 }
 
 Json use(const layers::LayerHandle& layer, const Json& request) {
+  keras::CallOptions options;
+  if (request.contains("training")) options.training = request.at("training").get<bool>();
   Json answer = {{"config", Json::parse(layer.get_config()->json())}, {"outputs", Json::array()}};
   for (const Json& input : request.at("inputs")) {
     try {
-      answer["outputs"].push_back(json_of(layer(structure_of(input))));
+      answer["outputs"].push_back(json_of(layer(structure_of(input), options)));
     } catch (const Error& error) {
       answer["outputs"].push_back({{"error", code_name(error.code())}, {"text", error.what()}});
     }

@@ -88,6 +88,7 @@ OPTIMIZERS = {
     "rmsprop_centered": ("RMSprop", {**RATE, "momentum": 0.9, "centered": True}),
     "amsgrad": ("Adam", {**RATE, "amsgrad": True}),
     "adamw": ("AdamW", RATE),
+    "adafactor": ("Adafactor", RATE),
     "adagrad": ("Adagrad", RATE),
     "adadelta": ("Adadelta", {"learning_rate": 1.0}),
     "adamax": ("Adamax", RATE),

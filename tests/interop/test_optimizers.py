@@ -24,6 +24,11 @@ CASES = [
     ("RMSprop", {"momentum": 0.9}),
     ("RMSprop", {"centered": True}),
     ("RMSprop", {"centered": True, "momentum": 0.5, "rho": 0.8, "epsilon": 1e-4}),
+    ("Adafactor", {}),
+    ("Adafactor", {"beta_2_decay": -0.5, "epsilon_1": 1e-6, "epsilon_2": 0.5,
+                   "clip_threshold": 0.5, "relative_step": False}),
+    ("Adafactor", {"weight_decay": 0.25, "global_clipnorm": 2.0, "use_ema": True,
+                   "ema_overwrite_frequency": 3}),
     ("Adagrad", {}),
     ("Adagrad", {"initial_accumulator_value": 0.0, "epsilon": 1e-4}),
     ("Adadelta", {}),
@@ -108,9 +113,29 @@ def test_follows_keras(probe, name, options, learning_rate, dtype):
     # Adamax and Nadam in float64: Keras raises 0.96 and the betas to powers in another order.
     tolerance = 1e-6 if (
         dtype == "float32" or COARSE & set(options) or name in COARSE_RULES) else 1e-12
-    if dtype == "float32" and name in ("Ftrl", "Nadam", "Adadelta"):
+    if dtype == "float32" and name in ("Adafactor", "Ftrl", "Nadam", "Adadelta"):
         tolerance = 1e-5  # differences of nearly equal numbers, in another order
     compare(answer, expected, tolerance)
+
+
+@pytest.mark.parametrize("name", ["AdamW", "SGD", "Adafactor"])
+def test_variables_are_excluded_from_weight_decay(probe, name):
+    random = np.random.default_rng(23)
+    initial = [random.normal(size=(2, 3)).astype("float32") for _ in range(3)]
+    gradients = [[random.normal(size=(2, 3)).astype("float32") for _ in initial]
+                 for _ in range(STEPS)]
+    options = {"learning_rate": 0.125, "weight_decay": 0.25}
+    variables = [tf.Variable(value, name=f"v{i}") for i, value in enumerate(initial)]
+    optimizer = getattr(tf.keras.optimizers, name)(**options)
+    optimizer.exclude_from_weight_decay(var_list=[variables[0]], var_names=["2"])
+    expected = []
+    for step in gradients:
+        optimizer.apply_gradients(zip([tf.constant(g) for g in step], variables))
+        expected.append([variable.numpy().copy() for variable in variables])
+    answer = probe("optimizer", {
+        "optimizer": name, "options": options, "initial": [as_json(v) for v in initial],
+        "excluded": [0, 2], "gradients": [[as_json(g) for g in step] for step in gradients]})
+    compare(answer, expected, 1e-5)
 
 
 @pytest.mark.parametrize("name,options", CASES, ids=lambda value: str(value))

@@ -5,11 +5,14 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.profiler.internal import _pywrap_profiler
+from tensorflow.tsl.profiler.protobuf import trace_events_pb2
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.backend.event_processing import plugin_event_multiplexer
 from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
 from tensorboard.context import RequestContext
 from tensorboard.plugins.histogram import metadata as histogram_metadata
+from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.text import metadata as text_metadata
 
@@ -35,6 +38,11 @@ RECORDS = [
     {"kind": "histogram", "name": "empty", "step": 1, "data": np.zeros([0, 2]), "buckets": 3},
     {"kind": "histogram", "name": "no buckets", "step": 1, "data": np.ones([2]), "buckets": 0},
     {"kind": "histogram", "name": "one bucket", "step": 1, "data": np.arange(9.0), "buckets": 1},
+    {"kind": "image", "name": "floats", "step": 2, "data": RANDOM.normal(0.5, 0.5, (2, 4, 5, 3))},
+    {"kind": "image", "name": "greys", "step": 2, "max_outputs": 2, "description": "*g*",
+     "data": RANDOM.random((4, 3, 2, 1), dtype=np.float32)},
+    {"kind": "image", "name": "bytes", "step": 2,
+     "data": RANDOM.integers(0, 256, (1, 6, 7, 4), dtype=np.uint8)},
     {"kind": "text", "name": "note", "step": 3, "data": "**bold** \u20ac", "description": "why"},
     {"kind": "text", "name": "table", "step": 3, "data": [["a", "b"], ["", "d"]]},
 ]
@@ -53,6 +61,8 @@ def write_with_tensorflow(logdir):
             options = {"step": record["step"], "description": record.get("description")}
             if record["kind"] == "histogram":
                 options["buckets"] = record.get("buckets")
+            if "max_outputs" in record:
+                options["max_outputs"] = record["max_outputs"]
             getattr(tf.summary, record["kind"])(record["name"], record["data"], **options)
     writer.close()
     return os.path.join(logdir, os.listdir(logdir)[0])
@@ -60,6 +70,18 @@ def write_with_tensorflow(logdir):
 
 def events_of(path):
     return [tf.compat.v1.Event.FromString(record.numpy()) for record in tf.data.TFRecordDataset(path)]
+
+
+def test_the_page_of_profiles_reads_a_trace(probe, tmp_path):
+    paths = probe("trace_steps", {"logdir": str(tmp_path / "run"), "name": "steps"})["paths"]
+    [profile] = [path for path in paths if path.endswith(".xplane.pb")]
+    assert os.path.relpath(profile, tmp_path / "run").startswith("plugins/profile/20")
+    shown, _ = _pywrap_profiler.xspace_to_tools_data([profile], "trace_viewer")
+    trace = trace_events_pb2.Trace.FromString(shown)
+    assert [event.name for event in trace.trace_events].count("compute") == 2
+    events = event_accumulator.EventAccumulator(str(tmp_path / "run")).Reload()
+    [table] = events.Tensors("steps")
+    assert table.step == 2 and b"2 steps of" in table.tensor_proto.string_val[0]
 
 
 @pytest.fixture
@@ -81,7 +103,11 @@ def test_events_are_tensorflows(written):
         assert value.tensor.dtype == reference.tensor.dtype
         ours_array, reference_array = tf.make_ndarray(value.tensor), tf.make_ndarray(reference.tensor)
         assert ours_array.shape == reference_array.shape, value.tag
-        if reference.metadata.plugin_data.plugin_name == "histograms":
+        if reference.metadata.plugin_data.plugin_name == "images":
+            np.testing.assert_array_equal(ours_array[:2], reference_array[:2])
+            for own_file, file in zip(ours_array[2:], reference_array[2:]):
+                np.testing.assert_array_equal(tf.io.decode_png(own_file), tf.io.decode_png(file))
+        elif reference.metadata.plugin_data.plugin_name == "histograms":
             np.testing.assert_allclose(ours_array, reference_array, rtol=1e-12, atol=1e-12)
             np.testing.assert_array_equal(ours_array[:, 2], reference_array[:, 2])
         else:
@@ -104,9 +130,10 @@ def test_tensorboard_lists_the_runs(written, tmp_path):
     context = RequestContext()
     for plugin, list_data in [(scalar_metadata.PLUGIN_NAME, provider.list_scalars),
                               (histogram_metadata.PLUGIN_NAME, provider.list_tensors),
-                              (text_metadata.PLUGIN_NAME, provider.list_tensors)]:
+                              (text_metadata.PLUGIN_NAME, provider.list_tensors),
+                              (image_metadata.PLUGIN_NAME, provider.list_blob_sequences)]:
         listed = list_data(context, experiment_id="", plugin_name=plugin)
-        kind = {"scalars": "scalar", "histograms": "histogram"}.get(plugin, plugin)
+        kind = {"scalars": "scalar", "histograms": "histogram", "images": "image"}.get(plugin, plugin)
         expected = {record["name"] for record in RECORDS if record["kind"] == kind}
         assert set(listed["ours"]) == set(listed["theirs"]) == expected
         for name in expected:

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.profiler.internal import _pywrap_profiler
+from tensorflow.tsl.profiler.protobuf import trace_events_pb2
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.plugins.graph import keras_util
 from tensorboard.util import tensor_util
@@ -74,3 +76,8 @@ def test_texts_and_the_trace(run):
     [trace] = (log_dir / "train" / "plugins" / "profile" / "steps-3-5").glob("*.trace.json")
     trace = json.loads(trace.read_text())
     assert {"compute", "update"} <= {event["name"] for event in trace["traceEvents"]}
+    # What the page of profiles reads.
+    [profile] = (log_dir / "train" / "plugins" / "profile" / "steps-3-5").glob("*.xplane.pb")
+    shown, _ = _pywrap_profiler.xspace_to_tools_data([str(profile)], "trace_viewer")
+    trace = trace_events_pb2.Trace.FromString(shown)
+    assert {"compute", "update"} <= {event.name for event in trace.trace_events}

@@ -209,3 +209,38 @@ def test_what_keras_refuses_is_refused(probe, name, options):
     answer = probe("keras_layer", {"layer": name, "config": options, "weights": [],
                                    "input": as_json(np.zeros((2, 3), "float32"))})
     assert answer["error"] == "INVALID_ARGUMENT" and "rank" not in answer["text"], answer
+
+
+def of_volumes():
+    return [tf.keras.Input((4, 4, 4, 2)), L.ZeroPadding3D(1), L.Conv3D(4, 3, activation="tanh"), L.MaxPooling3D(),
+            L.Conv3DTranspose(3, 2, strides=2, padding="same"), L.Cropping3D(1), L.UpSampling3D(2),
+            L.GlobalAveragePooling3D(), L.Dense(3)]
+
+
+def of_sequences():
+    return [tf.keras.Input((6, 4)), L.Conv1D(6, 2, groups=2, activation="relu"), L.DepthwiseConv1D(2),
+            L.SeparableConv1D(4, 2, padding="causal"), L.Conv1DTranspose(3, 3, strides=2), L.PReLU(), L.Permute((2, 1)),
+            L.GroupNormalization(3, axis=-1), L.GaussianNoise(0.0), L.Flatten(), L.RepeatVector(2), L.Identity(),
+            L.GlobalAveragePooling1D(), L.Dense(3)]
+
+
+@pytest.mark.parametrize("make", [of_volumes, of_sequences], ids=lambda make: make.__name__)
+def test_models_go_both_ways(probe, tmp_path, make):
+    tf.keras.utils.set_random_seed(4)
+    rng = np.random.default_rng(6)
+    model = tf.keras.Sequential(make())
+    model.compile(tf.keras.optimizers.SGD(0.1, momentum=0.5), "mse")
+    inputs = rng.normal(size=(6, *model.input_shape[1:])).astype("float32")
+    labels = rng.uniform(size=(6, 3)).astype("float32")
+    model.train_on_batch(inputs, labels)
+    model.save_weights(str(tmp_path / "theirs"))
+    answer = probe("weights", {
+        "json": model.to_json(), "load": str(tmp_path / "theirs"), "steps": 3, "inputs": as_json(inputs),
+        "optimizer": {"class": "SGD", "options": {"learning_rate": 0.1, "momentum": 0.5}},
+        "labels": as_json(labels), "save": str(tmp_path / "ours")})
+    losses = [model.train_on_batch(inputs, labels) for _ in range(3)]
+    np.testing.assert_allclose(answer["losses"], losses, rtol=2e-4)
+    assert tf.train.list_variables(str(tmp_path / "ours")) == tf.train.list_variables(str(tmp_path / "theirs"))
+    again = tf.keras.Sequential(make())
+    again.load_weights(str(tmp_path / "ours")).assert_existing_objects_matched().expect_partial()
+    np.testing.assert_allclose(again(inputs), model(inputs), rtol=1e-3, atol=1e-4)

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cohort/core/structure/composite.h"
+#include "cohort/core/structure/row_memory.h"
 #include "cohort/core/structure/spec.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/composite_rows.h"
@@ -37,6 +38,13 @@ std::string describe(const Leaf& leaf) {
                describe(leaf_b), "; give all elements one shape (map) or batches of one element");
   });
   throw InvalidArgumentError(text);
+}
+
+// Stacks without a copy where the elements were made in the rows of a batch, which their structure
+// and the list hold and nobody else.
+Tensor stack_rows(const std::vector<Tensor>& rows) {
+  const Tensor batch = batch_of_rows(rows, /*most_holders=*/2);
+  return batch.defined() ? batch : at::stack(rows);
 }
 
 Structure join(const std::vector<Structure>& parts, size_t from,
@@ -105,7 +113,7 @@ Structure join(const std::vector<Structure>& parts, size_t from,
   size_t leaf = 0;
   return parts[0].map([&](const Leaf& value) -> Leaf {
     const size_t i = leaf++;
-    if (value.is_tensor()) return from == 0 ? at::stack(tensors[i]) : at::cat(tensors[i]);
+    if (value.is_tensor()) return from == 0 ? stack_rows(tensors[i]) : at::cat(tensors[i]);
     return from == 0 ? stack(strings[i]) : concat(strings[i]);
   });
 }

@@ -6,6 +6,7 @@
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/origin.h"
+#include "cohort/data/iteration/row_source.h"
 #include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 
@@ -17,7 +18,9 @@ class BatchIterator final : public CountingIterator {
   BatchIterator(std::unique_ptr<DataIterator> input, int64_t batch_size, bool drop_remainder)
       : CountingIterator(std::move(input)),
         batch_size_(batch_size),
-        drop_remainder_(drop_remainder) {}
+        drop_remainder_(drop_remainder) {
+    if (auto* rows = dynamic_cast<MakesRows*>(input_.get())) rows->expect_batches(batch_size);
+  }
 
   bool next(Structure& out) override {
     const int64_t rows = read_counted(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "cohort/core/structure/tree_form.h"
 #include "cohort/core/threads/lazy.h"
@@ -14,6 +15,7 @@
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/origin.h"
+#include "cohort/data/iteration/row_source.h"
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/parallel_map.h"
 
@@ -21,7 +23,7 @@ namespace cohort::internal {
 namespace {
 using MapFunctionPtr = std::shared_ptr<const MapFunction>;
 
-class MapIterator final : public CountingIterator {
+class MapIterator final : public CountingIterator, public MakesRows {
  public:
   MapIterator(std::unique_ptr<DataIterator> input, MapFunctionPtr function,
               const RandomPass& random)
@@ -36,9 +38,12 @@ class MapIterator final : public CountingIterator {
       return true;
     }
     if (!read(element_)) return false;
+    const RowOffer offer(rows_.next());
     out = with_origin(*input_, [&] { return function_->apply(element_, index_ - 1, random_); });
+    rows_.learn(out);
     return true;
   }
+  void expect_batches(int64_t rows) override { rows_.expect_batches(rows); }
   bool has_blocks() const override {
     return function_->vectorized() || (function_->takes_blocks() && input_->has_blocks());
   }
@@ -67,9 +72,13 @@ class MapIterator final : public CountingIterator {
                       [&] { return function_->apply_block(element_, Positions::list(indices)); });
     return count;
   }
-  int64_t skip(int64_t n) override { return pass_over(n); }
+  int64_t skip(int64_t n) override {
+    rows_.restart();
+    return pass_over(n);
+  }
   void rewind(uint64_t epoch) override {
     random_.epoch = epoch;
+    rows_.restart();
     CountingIterator::rewind(epoch);
   }
   IteratorState save() override {
@@ -85,12 +94,14 @@ class MapIterator final : public CountingIterator {
       random_.seed = static_cast<uint64_t>(state.get_int("seed"));
       random_.epoch = static_cast<uint64_t>(state.get_int("epoch"));
     }
+    rows_.restart();
     CountingIterator::restore(state);
   }
 
  private:
   MapFunctionPtr function_;
   RandomPass random_;
+  RowSource rows_;
   Structure element_;
 };
 
@@ -130,11 +141,28 @@ class MapIndexed final : public IndexedData {
   }
   // The calls of one block run side by side; they are read in order.
   void read_elements(const Positions& positions, int64_t calls, Structure& out) {
-    if (calls < 2) return IndexedData::read_block(positions, out);
     std::vector<Structure> elements(static_cast<size_t>(positions.size()));
-    for (int64_t i = 0; i < positions.size(); ++i) input_->read(positions[i], elements[i]);
-    parallel_for(positions.size(), calls,
-                 [&](int64_t i) { elements[i] = function_->apply(elements[i], positions[i]); });
+    std::vector<std::vector<RowMemory>> rows(elements.size());
+    rows_.expect_batches(positions.size());
+    rows_.restart();
+    const auto read = [&](int64_t i) {
+      input_->read(positions[i], elements[i]);
+      rows[i] = rows_.next();
+    };
+    const auto apply = [&](int64_t i) {
+      const RowOffer offer(std::exchange(rows[i], {}));
+      elements[i] = function_->apply(elements[i], positions[i]);
+    };
+    if (calls < 2) {
+      for (int64_t i = 0; i < positions.size(); ++i) {
+        read(i);
+        apply(i);
+      }
+    } else {
+      for (int64_t i = 0; i < positions.size(); ++i) read(i);
+      parallel_for(positions.size(), calls, apply);
+    }
+    rows_.learn(elements[0]);
     out = stack_elements(elements, positions);
   }
   Structure apply_in_pieces(const Structure& block, const Positions& positions, int64_t pieces) {
@@ -154,6 +182,7 @@ class MapIndexed final : public IndexedData {
 
   std::unique_ptr<IndexedData> input_;
   MapFunctionPtr function_;
+  RowSource rows_;
 };
 
 // Whether two specs have the same form, and their leaves the same known ranks.

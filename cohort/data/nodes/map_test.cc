@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <set>
 #include <stdexcept>
+#include <vector>
 
+#include "cohort/core/structure/row_memory.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {
@@ -281,6 +285,73 @@ TEST_P(Map, RecordsNoGradients) {
   const Dataset mapped = range(1).map([&](const Tensor& x) { return x * weight; });
   EXPECT_FALSE(mapped.iterator().get_next().tensor().requires_grad());
   EXPECT_FALSE(mapped.prefetch(1).iterator().get_next().tensor().requires_grad());
+}
+
+constexpr int64_t kRowSide = 96;  // a row that is worth it
+
+// An element in the memory that is offered, and how many were.
+struct RowMaker {
+  std::vector<bool>* in_rows;
+  Tensor operator()(const Tensor& number) const {
+    Tensor result = internal::empty_result({kRowSide, kRowSide}, float32);
+    in_rows->push_back(internal::is_row(result));
+    return result.fill_(number);
+  }
+};
+
+void expect_rows(const Dataset& dataset, int64_t count) {
+  int64_t next = 0;
+  for (const Structure& batch : dataset) {
+    for (int64_t i = 0; i < batch.tensor().size(0); ++i, ++next) {
+      EXPECT_TRUE(batch.tensor()[i].eq(next).all().item<bool>()) << next;
+    }
+  }
+  EXPECT_EQ(next, count);
+}
+
+TEST(MapInRows, ElementsAreMadeInTheirBatch) {
+  std::vector<bool> in_rows;
+  expect_rows(Dataset::range(22).map(RowMaker{&in_rows}).batch(4), 22);
+  EXPECT_GE(std::ranges::count(in_rows, true), 16);
+}
+
+TEST(MapInRows, OfIteratorsWithoutPositionsToo) {
+  std::vector<bool> in_rows;
+  const auto odd = [](const Tensor& number) { return number.ge(0).item<bool>(); };
+  expect_rows(Dataset::range(22).filter(odd).map(RowMaker{&in_rows}).batch(4), 22);
+  EXPECT_GE(std::ranges::count(in_rows, true), 16);
+}
+
+TEST(MapInRows, OfParallelMapsToo) {
+  const auto make = [](const Tensor& number) {
+    return internal::empty_result({kRowSide, kRowSide}, float32).fill_(number);
+  };
+  const auto kept = [](const Tensor& number) { return number.ge(0).item<bool>(); };
+  expect_rows(Dataset::range(60).map(make, {.num_parallel_calls = 3}).batch(4), 60);
+  expect_rows(Dataset::range(60).filter(kept).map(make, {.num_parallel_calls = 3}).batch(4), 60);
+}
+
+TEST(MapInRows, WhatAFunctionKeepsIsNotTheBatchs) {
+  std::vector<Tensor> kept;
+  const auto make = [&](const Tensor& number) {
+    kept.push_back(internal::empty_result({kRowSide, kRowSide}, float32).fill_(number));
+    return kept.back();
+  };
+  for (const Structure& batch : Dataset::range(12).map(make).batch(4)) batch.tensor().fill_(-1);
+  for (const Tensor& tensor : kept) EXPECT_TRUE(tensor.ge(0).all().item<bool>());
+}
+
+TEST(MapInRows, AFailedElementCostsItsBatchAlone) {
+  const auto make = [](const Tensor& number) {
+    if (number.item<int64_t>() == 9) throw std::runtime_error("nine");
+    return internal::empty_result({kRowSide, kRowSide}, float32).fill_(number);
+  };
+  std::set<float> seen;
+  for (const Structure& batch : Dataset::range(24).map(make).batch(4).ignore_errors()) {
+    for (int64_t i = 0; i < 4; ++i) seen.insert(batch.tensor()[i].max().item<float>());
+  }
+  EXPECT_EQ(seen.size(), 20);
+  EXPECT_FALSE(seen.contains(8));
 }
 
 }  // namespace

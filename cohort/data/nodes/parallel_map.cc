@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/origin.h"
+#include "cohort/data/iteration/row_source.h"
 #include "cohort/data/iteration/stacking.h"
 
 namespace cohort::internal {
@@ -20,7 +22,7 @@ constexpr int64_t kMostRowsAtOnce = int64_t{1} << 16;
 // The reader's thread reads the input and hands elements (or blocks) to the pool, and with each
 // takes down the input's state before it: where the reader stands is where the oldest unit came
 // from that was not delivered, less those after it that were.
-class ParallelMapIterator final : public DataIterator {
+class ParallelMapIterator final : public DataIterator, public MakesRows {
  public:
   ParallelMapIterator(std::unique_ptr<DataIterator> input,
                       std::shared_ptr<const MapFunction> function,
@@ -40,8 +42,10 @@ class ParallelMapIterator final : public DataIterator {
   bool has_blocks() const override { return in_blocks_; }
   int64_t next_block(int64_t n, Structure& out) override { return take(n, out); }
   int64_t skip(int64_t n) override;
+  void expect_batches(int64_t rows) override { rows_.expect_batches(rows); }
   void rewind(uint64_t epoch) override {
     drop_units();
+    rows_.restart();
     index_ = 0;
     options_.random.epoch = epoch;
     input_->rewind(epoch);
@@ -60,6 +64,7 @@ class ParallelMapIterator final : public DataIterator {
     int64_t taken = 0;          // rows delivered
     bool failed_whole = false;  // the error is not that of single rows: they are not tried alone
     Structure value;  // the element, then the result; where the function failed the element
+    std::vector<RowMemory> place;  // for the result
     std::exception_ptr error;
     std::shared_ptr<const std::string> origin;  // null: not known
     WorkGroup::TaskPtr task;                    // null: there is nothing to do
@@ -80,6 +85,7 @@ class ParallelMapIterator final : public DataIterator {
   UnitPtr reread_unit(int64_t n);
   void run(Unit& unit) const;
   void start(const UnitPtr& unit) {
+    if (!in_blocks_) unit->place = rows_.next();
     if (!unit->error) unit->task = work_.add([this, unit] { run(*unit); });
     units_.push_back(unit);
   }
@@ -99,6 +105,7 @@ class ParallelMapIterator final : public DataIterator {
   const bool in_blocks_;
   int64_t index_ = 0;                               // of the next element of the input
   std::shared_ptr<const std::string> last_origin_;  // of what was delivered last
+  RowSource rows_;
   std::deque<UnitPtr> units_;  // in the input's order, the first one not delivered
   WorkGroup work_;             // last: its threads end first
 };
@@ -137,6 +144,7 @@ Structure ParallelMapIterator::apply(const Structure& value, int64_t first, int6
 
 void ParallelMapIterator::run(Unit& unit) const {
   try {
+    const RowOffer offer(std::exchange(unit.place, {}));
     unit.value = with_origin(unit.origin, [&] { return apply(unit.value, unit.first, unit.rows); });
   } catch (...) {
     unit.error = std::current_exception();
@@ -191,6 +199,7 @@ int64_t ParallelMapIterator::deliver(Unit& unit, int64_t n, Structure& out, int6
     out = slice_rows(unit.value, unit.taken, unit.taken + count);
   } else {
     out = std::move(unit.value);
+    if (!in_blocks_) rows_.learn(out);
   }
   unit.taken += count;
   return count;
@@ -229,6 +238,7 @@ int64_t ParallelMapIterator::take_some(int64_t n, Structure& out, int64_t& faile
 }
 
 int64_t ParallelMapIterator::skip(int64_t n) {
+  rows_.restart();
   int64_t skipped = 0;
   for (const UnitPtr& unit : units_) {
     const int64_t count = std::min(n - skipped, unit->rows - unit->taken);
@@ -262,6 +272,7 @@ IteratorState ParallelMapIterator::save() {
 
 void ParallelMapIterator::restore(const IteratorState& state) {
   drop_units();
+  rows_.restart();
   options_.random.seed = static_cast<uint64_t>(state.get_int("seed"));
   options_.random.epoch = static_cast<uint64_t>(state.get_int("epoch"));
   index_ = state.get_int("index", 0, kMostElements);

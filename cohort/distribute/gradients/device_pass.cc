@@ -43,13 +43,13 @@ void update_rows_of(const UpdateTarget& target, size_t component, const RowSums&
 void DevicePass::update(size_t replica, const UpdateStep& step,
                         const optim::StepScalars& scalars) const {
   const at::NoGradGuard no_grad;
-  const optim::UpdateRule& rule = step.rule;
-  std::vector<optim::TensorSlice> slices;  // one a dtype
+  std::vector<RuleSlice> slices;  // one a rule and dtype
   for (size_t i = 0; i < targets_.size(); ++i) {
     const LocalVariable& variable = local(targets_[i].variable);
     const auto& own = variable.distinct_components();
     if (on_host(variable) || std::find(own.begin(), own.end(), replica) == own.end()) continue;
     const Tensor& param = variable.component(replica);
+    const optim::UpdateRule& rule = step.rule_of(targets_[i]);
     if (const auto rows = sparse_sum(i, param.device(), rule)) {
       if (rows->rows.numel() == 0) continue;
       update_rows_of(targets_[i], replica, *rows, rule, scalars,
@@ -58,16 +58,17 @@ void DevicePass::update(size_t replica, const UpdateStep& step,
     }
     const Tensor gradient = dense_sum(i, param.device());
     if (!gradient.defined()) continue;
-    optim::TensorSlice& slice = slice_of(slices, param.scalar_type(), targets_[i].slots.size());
+    optim::TensorSlice& slice =
+        slice_of(slices, rule, param.scalar_type(), targets_[i].slots.size());
     slice.params.push_back(param);
     slice.gradients.push_back(gradient);
     for (size_t k = 0; k < targets_[i].slots.size(); ++k) {
       slice.slots[k].push_back(local(targets_[i].slots[k]).component(replica));
     }
   }
-  for (optim::TensorSlice& slice : slices) {
-    slice.numbers = recorded_numbers(step, slice.dtype);
-    rule.update_tensors(scalars, slice);
+  for (RuleSlice& one : slices) {
+    one.slice.numbers = recorded_numbers(step, one.slice.dtype);
+    one.rule.update_tensors(scalars, one.slice);
   }
 }
 
@@ -134,16 +135,18 @@ std::optional<RowSums> DevicePass::sparse_sum(size_t i, c10::Device device,
   return add_up_rows(all, at::cat(values));
 }
 
-optim::TensorSlice& DevicePass::slice_of(std::vector<optim::TensorSlice>& slices, DType dtype,
+optim::TensorSlice& DevicePass::slice_of(std::vector<RuleSlice>& slices,
+                                         const optim::UpdateRule& rule, DType dtype,
                                          size_t num_slots) {
-  for (optim::TensorSlice& slice : slices) {
-    if (slice.dtype == dtype) return slice;
+  for (RuleSlice& one : slices) {
+    if (&one.rule == &rule && one.slice.dtype == dtype) return one.slice;
   }
-  slices.push_back({.params = {},
-                    .slots = std::vector<std::vector<Tensor>>(num_slots),
-                    .gradients = {},
-                    .dtype = dtype});
-  return slices.back();
+  slices.push_back({rule,
+                    {.params = {},
+                     .slots = std::vector<std::vector<Tensor>>(num_slots),
+                     .gradients = {},
+                     .dtype = dtype}});
+  return slices.back().slice;
 }
 
 }  // namespace cohort::internal

@@ -33,9 +33,14 @@ class DevicePass {
                                     const optim::UpdateRule& rule) const;
   // The numbers of the rule on the device if the calling thread's step is recorded; else undefined.
   static Tensor recorded_numbers(const UpdateStep& step, DType dtype);
-  // The slice of a dtype, empty where there was none.
-  static optim::TensorSlice& slice_of(std::vector<optim::TensorSlice>& slices, DType dtype,
-                                      size_t num_slots);
+  // What one rule updates together.
+  struct RuleSlice {
+    const optim::UpdateRule& rule;
+    optim::TensorSlice slice;
+  };
+  // The slice of a rule and dtype, empty where there was none.
+  static optim::TensorSlice& slice_of(std::vector<RuleSlice>& slices, const optim::UpdateRule& rule,
+                                      DType dtype, size_t num_slots);
 
   std::span<const UpdateTarget> targets_;
   GradientSources from_;

@@ -24,16 +24,19 @@ namespace cohort::internal {
 
 class GradientStream;
 
-// A variable and its optimizer slots, in the rule's order. All have the same shape and dtype, and
-// were created under the same strategy.
+// A variable and its optimizer slots, in the rule's order and of its shapes. All have the same
+// dtype, and were created under the same strategy.
 struct UpdateTarget {
   distribute::Variable variable;
   std::vector<distribute::Variable> slots;
+  bool decays = true;  // false: excluded from weight decay
 };
 
 // What to do with the sums of one step.
 struct UpdateStep {
   const optim::UpdateRule& rule;
+  // For targets that are excluded from weight decay; nullptr: `rule`. Takes the same StepScalars.
+  const optim::UpdateRule* rule_without_decay = nullptr;
   double learning_rate = 0;
   // Whether it follows from the iteration; else it stays until the program sets another.
   bool rate_is_scheduled = false;
@@ -56,7 +59,12 @@ struct UpdateStep {
 
   bool clips() const { return clipnorm > 0 || global_clipnorm > 0; }
   bool needs_norms() const { return clips() || skip_not_finite; }
-  bool transforms_sums() const { return needs_norms() || factor != 1; }
+  bool transforms_sums() const {
+    return needs_norms() || factor != 1 || rule.updates_whole_variables();
+  }
+  const optim::UpdateRule& rule_of(const UpdateTarget& target) const {
+    return target.decays || rule_without_decay == nullptr ? rule : *rule_without_decay;
+  }
 };
 
 // The factor by which numbers of this norm are multiplied so that it is `most` at most. It is NaN,

@@ -12,6 +12,7 @@
 #include "cohort/distribute/gradients/constrain_targets.h"
 #include "cohort/distribute/gradients/device_clip.h"
 #include "cohort/distribute/gradients/device_pass.h"
+#include "cohort/distribute/gradients/whole_variables.h"
 #include "cohort/distribute/variables/local_variable.h"
 
 namespace cohort::internal {
@@ -230,20 +231,51 @@ void MirroredExchange::update_slices(const Replica& replica, const GradientSourc
   const ScopedPhase phase(profiler::Phase::kUpdate);
   if (any_on_device_) DevicePass(targets(), sources).update(local_id(replica), step, scalars);
   if (!any_on_host_) return;
+  if (step.rule.updates_whole_variables()) return update_whole_variables(replica, step, scalars);
   const int threads = threads_for(elements, local_replicas_);
   intra_op_parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
     for (int64_t thread = first; thread < last; ++thread) {
       SlicePass pass(targets(), sources);
-      pass.use(step.rule, scalars);
       const Walker walker{.rank = replica.local_replica_id(),
                           .members = static_cast<int>(local_replicas_),
                           .thread = static_cast<int>(thread),
                           .threads = threads};
       walk(targets(), walker, [&](size_t i, SliceRange range) {
-        if (range.begin < range.end && is_on_host(i)) pass.update(i, range);
+        if (range.begin >= range.end || !is_on_host(i)) return;
+        pass.use(step.rule_of(targets()[i]), scalars);
+        pass.update(i, range);
       });
     }
   });
+}
+
+// Each is the part of the replica in whose share of all elements its middle lies.
+void MirroredExchange::update_whole_variables(const Replica& replica, const UpdateStep& step,
+                                              const optim::StepScalars& scalars) {
+  int64_t total = 0;
+  for (const UpdateTarget& target : targets()) total += size_of(target);
+  const SliceRange mine =
+      collective::slice_of(total, replica.local_replica_id(), static_cast<int>(local_replicas_));
+  int64_t offset = 0;
+  for (size_t i = 0; i < targets().size(); ++i) {
+    const UpdateTarget& target = targets()[i];
+    const int64_t middle = offset + size_of(target) / 2;
+    offset += size_of(target);
+    const bool is_mine = middle >= mine.begin && middle < mine.end;
+    if (!is_mine || !is_on_host(i) || !sums_.dense[i].defined()) continue;
+    update_whole_on_host(target, step.rule_of(target), scalars, sums_.dense[i]);
+  }
+}
+
+void MirroredExchange::make_sums_whole() {
+  for (size_t i = 0; i < targets().size(); ++i) {
+    if (!is_on_host(i)) continue;  // the pass over devices multiplies
+    if (!sums_.rows[i].empty()) {
+      sums_.dense[i] = dense_of_rows(sums_.rows[i][0], targets()[i].variable);
+      sums_.rows[i] = {};
+    }
+    if (sums_.scale != 1 && sums_.dense[i].defined()) scale_sum(i, sums_.scale);
+  }
 }
 
 UpdateResult MirroredExchange::update_from_sums(Replica& replica, Contribution& mine,
@@ -440,6 +472,7 @@ void MirroredExchange::transform_sums(const UpdateStep& step) {
   } else if (step.needs_norms()) {
     clip_sums(step);
   }
+  if (step.rule.updates_whole_variables()) return make_sums_whole();
   if (sums_.scale == 1) return;
   for (size_t i = 0; i < targets().size(); ++i) {  // few numbers; the pass multiplies dense ones
     if (!sums_.rows[i].empty()) scale_sum(i, sums_.scale);

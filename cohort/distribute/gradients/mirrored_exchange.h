@@ -22,7 +22,8 @@ struct GradientSources;
 // gradients stay sparse if all replicas' are, and give bitwise the result of dense ones; a rule
 // that does not change elements with a zero gradient then touches only those rows.
 //
-// If the step uses the sums in another way, there are two passes: sum, update. If the replicas are
+// If the step uses the sums in another way, there are two passes: sum, update. A rule that updates
+// whole variables takes them one by one, each on the thread of one replica. If the replicas are
 // in several tasks, gradients travel between them while the backward pass still runs (TaskSums),
 // and nothing is updated before all sums are there: a step that fails changes no variable. Each
 // task then updates all elements: with parts of the slots in other tasks, every reader of a slot
@@ -78,6 +79,10 @@ class MirroredExchange final : public GradientExchange {
   // that have a gradient. `sources` are made of the contributions.
   void constrain(Replica& replica, Contribution& mine,
                  FunctionRef<GradientSources(Contributions)> sources);
+  // Makes sums on the host dense and scaled, for rules that update whole variables.
+  void make_sums_whole();
+  void update_whole_variables(const Replica& replica, const UpdateStep& step,
+                              const optim::StepScalars& scalars);
 
   bool is_on_host(size_t i) const;
 

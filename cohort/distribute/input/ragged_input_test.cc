@@ -2,6 +2,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 
@@ -111,6 +112,31 @@ TEST(RaggedInput, AreGatheredRowByRow) {
     return context.all_gather(mine, 0);
   });
   for (const Structure& all : in_steps.values()) EXPECT_EQ(internal::str(all), kGathered);
+}
+
+TEST(RaggedInput, RowsOfRowsAreGatheredWhole) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto values = strategy.run([](ReplicaContext& context) -> Structure {
+    const int64_t replica = context.replica_id_in_sync_group();
+    const auto words = RaggedTensor::from_row_lengths(at::arange(3) + 10 * replica, {1, 2});
+    return RaggedTensor::from_row_splits(words, at::tensor(std::vector<int64_t>{0, replica, 2}));
+  });
+  EXPECT_EQ(internal::str(strategy.gather(values, 0)),
+            "<RaggedTensor [[], [[0], [1, 2]], [[10]], [[11, 12]]]>");
+  // Batches of batches are cut between their rows.
+  const auto twice = twenty_rows().batch(2).batch(4);
+  double sum = 0;
+  for (const auto& batch : strategy.experimental_distribute_dataset(twice)) {
+    const auto sums = strategy.run(
+        [](const Structure& features) {
+          const RaggedTensor ragged = features["ragged"];
+          EXPECT_EQ(ragged.ragged_rank(), 2);
+          return ragged.values().sum();
+        },
+        batch);
+    sum += strategy.reduce(ReduceOp::SUM, sums).item<double>();
+  }
+  EXPECT_EQ(sum, 310);
 }
 
 TEST(RaggedInput, ResultsHaveNoGraph) {

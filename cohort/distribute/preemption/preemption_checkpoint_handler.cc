@@ -87,6 +87,8 @@ PreemptionCheckpointHandler::~PreemptionCheckpointHandler() = default;
 
 void PreemptionCheckpointHandler::run_call(FunctionRef<void()> call) { impl_->run(call); }
 
+void PreemptionCheckpointHandler::save_checkpoint_if_preempted() { impl_->end_step(); }
+
 int64_t PreemptionCheckpointHandler::total_run_calls() const { return impl_->total_run_calls(); }
 
 }  // namespace cohort::distribute::experimental

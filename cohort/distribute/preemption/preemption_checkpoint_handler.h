@@ -86,6 +86,18 @@ class COHORT_API PreemptionCheckpointHandler {
     }
   }
 
+  // Does what run does after a call, for loops that do not give it their step: to be called after
+  // each step, in every task alike. Counts as one of run's calls, whose time is that since the last
+  // one.
+  //
+  //   while (trained_steps.value().item<int64_t>() < steps) {
+  //     train_step();
+  //     handler.save_checkpoint_if_preempted();
+  //   }
+  //
+  // Errors: those of run, without fn's.
+  void save_checkpoint_if_preempted();
+
   // How often run has called its function to the end, in this process and in those before it whose
   // checkpoint was restored.
   int64_t total_run_calls() const;

@@ -56,6 +56,33 @@ TEST_F(Preemption, SavesAndExitsAndGoesOnWhereItWas) {
   EXPECT_EQ(again.value().item<double>(), static_cast<double>(calls));
 }
 
+TEST_F(Preemption, SavesAtTheEndOfAStepThatIsNotGivenToIt) {
+  const Variable v(number(0), {.name = "v"});
+  bool has_ended = false;
+  TerminationConfig termination = config();
+  termination.exit_fn = [&] { has_ended = true; };
+  PreemptionCheckpointHandler handler(
+      alone, train::Checkpoint({{"v", v}}),
+      {.checkpoint_dir = directory, .termination_config = termination});
+  int64_t steps = 0;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!has_ended && std::chrono::steady_clock::now() < deadline) {
+    v.assign_add(1);
+    if (++steps == 3) taken_away = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    handler.save_checkpoint_if_preempted();
+    EXPECT_EQ(handler.total_run_calls(), steps);
+  }
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(checkpoints(), 1);
+  taken_away = false;
+  const Variable again(number(0), {.name = "v"});
+  PreemptionCheckpointHandler next(alone, train::Checkpoint({{"v", again}}),
+                                   {.checkpoint_dir = directory, .termination_config = config()});
+  EXPECT_EQ(next.total_run_calls(), steps);
+  EXPECT_EQ(again.value().item<double>(), static_cast<double>(steps));
+}
+
 TEST_F(Preemption, AChildOfForkHasNoPartInIt) {
   const Variable v(number(0), {.name = "v"});
   auto handler = std::make_unique<PreemptionCheckpointHandler>(

@@ -101,7 +101,18 @@ void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
   home_.check("a PreemptionCheckpointHandler");
   throw_failure();
   if (!is_over_) rounds_[round_]->begin_call();
-  const Clock::time_point begin = Clock::now();
+  run_since(Clock::now(), call);
+}
+
+void PreemptionHandlerImpl::end_step() {
+  home_.check("a PreemptionCheckpointHandler");
+  throw_failure();
+  const Clock::time_point begin = last_end_;
+  if (!is_over_) rounds_[round_]->begin_call();
+  run_since(begin, [] {});
+}
+
+void PreemptionHandlerImpl::run_since(Clock::time_point begin, FunctionRef<void()> call) {
   try {
     call();
   } catch (...) {
@@ -111,7 +122,8 @@ void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
   calls_->add_one();
   {
     const std::lock_guard lock(mutex_);
-    time_in_calls_ += Clock::now() - begin;
+    last_end_ = Clock::now();
+    time_in_calls_ += last_end_ - begin;
     ++timed_calls_;
   }
   if (is_over_) return;

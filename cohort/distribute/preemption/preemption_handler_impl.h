@@ -39,6 +39,8 @@ class PreemptionHandlerImpl {
   ~PreemptionHandlerImpl();
 
   void run(FunctionRef<void()> call);
+  // A call of run that does nothing, at the end of a step that began when the last one had ended.
+  void end_step();
   int64_t total_run_calls() const;
 
  private:
@@ -59,6 +61,7 @@ class PreemptionHandlerImpl {
   void note_failure();
   void throw_failure();
 
+  void run_since(Clock::time_point begin, FunctionRef<void()> call);
   void report(const std::exception_ptr& error) const;
   void tell_the_end() const;
   void stop_here();
@@ -85,6 +88,7 @@ class PreemptionHandlerImpl {
 
   size_t round_ = 0;      // of the thread that calls run
   bool is_over_ = false;  // of the thread that calls run
+  Clock::time_point last_end_ = Clock::now();  // of a call; of the thread that calls run
   std::thread asker_;
   std::thread answerer_;  // in a cluster
 };

@@ -52,6 +52,15 @@ bool is_there(const PerReplica<Tensor>& value, const Destinations& destinations)
 Destinations::Destinations(std::string_view device) : devices_{canonicalize(device)} {
   internal::torch_device(devices_[0]);
 }
+Destinations::Destinations(const std::vector<std::string>& devices) {
+  if (devices.empty()) {
+    throw InvalidArgumentError("a reduction needs a destination, but got an empty list of devices");
+  }
+  for (const std::string& device : devices) {
+    devices_.push_back(canonicalize(device));
+    internal::torch_device(devices_.back());
+  }
+}
 Destinations::Destinations(const Tensor& value) : devices_{device_name_of(value)} {}
 Destinations::Destinations(const PerReplica<Tensor>& value) : devices_(devices_of(value)) {}
 Destinations::Destinations(const Mirrored<Tensor>& value) : devices_(devices_of(value)) {}

@@ -7,6 +7,7 @@
 // A strategy without such an object adds up faster, directly where the values lie.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,14 +21,18 @@
 
 namespace cohort::distribute {
 
-// The devices on which the result of a reduction is wanted: a named one, or those of a value or of
-// a variable, which do not change by it.
+// The devices on which the result of a reduction is wanted: one or several that are named, or those
+// of a value or of a variable, which do not change by it.
 class COHORT_API Destinations {
  public:
   // Errors: InvalidArgument (not a device name, or no such device).
   Destinations(std::string_view device);
   Destinations(const std::string& device) : Destinations(std::string_view(device)) {}
   Destinations(const char* device) : Destinations(std::string_view(device)) {}
+  // Several devices, one component for each. Errors: also InvalidArgument (an empty list).
+  Destinations(const std::vector<std::string>& devices);
+  Destinations(std::initializer_list<std::string> devices)
+      : Destinations(std::vector<std::string>(devices)) {}
   // Errors: InvalidArgument (no components; an undefined tensor).
   Destinations(const Tensor& value);
   Destinations(const PerReplica<Tensor>& value);

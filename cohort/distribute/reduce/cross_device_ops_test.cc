@@ -43,6 +43,22 @@ TEST(CrossDeviceOps, ReduceToTheirDestinations) {
   }
 }
 
+TEST(CrossDeviceOps, TakesAListOfDevices) {
+  const LogicalCpus cpus(3);
+  const std::vector<std::string> two = {"CPU:0", "CPU:2"};
+  EXPECT_THAT(copies_of(CrossDeviceOps::broadcast(number(4), {"CPU:0", "CPU:2"})),
+              ElementsAre(4, 4));
+  EXPECT_EQ(Destinations(two).devices()[1], canonicalize("CPU:2"));
+  EXPECT_THAT(copies_of(ReductionToOneDevice().reduce(
+                  ReduceOp::SUM, PerReplica<Tensor>({number(1), number(2)}), two)),
+              ElementsAre(3, 3));
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THAT(copies_of(strategy.extended().broadcast_to(number(4), {"CPU:0", "CPU:1"})),
+              ElementsAre(4, 4));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { Destinations{std::vector<std::string>()}; }),
+              HasSubstr("empty list"));
+}
+
 TEST(CrossDeviceOps, ReduceToTheDevicesOfAVariableWhichStaysAsItIs) {
   const MirroredStrategy strategy = mirrored(2);
   const auto scope = strategy.scope();

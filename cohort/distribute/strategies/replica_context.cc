@@ -1,6 +1,8 @@
 #include "cohort/distribute/strategies/replica_context.h"
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "cohort/collective/call_timeout.h"
@@ -88,6 +90,63 @@ struct AllReduce : torch::autograd::Function<AllReduce> {
   }
 };
 
+// The value of a replica, sent to the other tasks if there are any.
+Tensor send_from(collective::SyncGroup& group, at::ArrayRef<Tensor> local_values, int source) {
+  const collective::GroupView& view = *group.view();
+  const int within = source - view.first_replica();
+  const bool is_here = within >= 0 && within < view.num_local_replicas();
+  const Tensor mine = local_values[is_here ? static_cast<size_t>(within) : 0].detach();
+  if (!group.spans_tasks()) return mine;
+  const Tensor sent = (is_here ? mine.cpu() : at::empty_like(mine, at::kCPU)).contiguous();
+  int root = 0;
+  while (view.replicas_before(root + 1) <= source) ++root;
+  const std::string signature = str(internal::dtype_name(mine.scalar_type()), ' ',
+                                    internal::shape_str(mine.sizes()), " of replica ", source);
+  collective::broadcast(group.between(),
+                        {sent.data_ptr(), static_cast<int64_t>(sent.nbytes()), uint8}, root,
+                        {.name = "broadcast", .signature = signature, .timeout = group.timeout()});
+  return sent;
+}
+
+Tensor broadcast_from(Replica& replica, const Tensor& value, int source) {
+  struct Frame {
+    Tensor value;
+    int source;
+    Tensor result;
+  } mine{value.detach(), source, {}};
+  replica.merge("broadcast", &mine, [&](std::span<void* const> all) {
+    std::vector<Tensor> values;
+    for (void* one : all) {
+      const auto& other = *static_cast<Frame*>(one);
+      if (other.source != source) {
+        throw InvalidArgumentError(str("replicas broadcast the value of replica ", source,
+                                       " and that of replica ", other.source));
+      }
+      values.push_back(other.value);
+    }
+    collective::check_same_shape(values, replica.view().first_replica());
+    const Tensor sent = send_from(replica.group(), values, source);
+    for (void* one : all) {
+      auto& other = *static_cast<Frame*>(one);
+      other.result = sent.to(other.value.device(), /*non_blocking=*/false, /*copy=*/true);
+    }
+  });
+  return mine.result;
+}
+
+struct Broadcast : torch::autograd::Function<Broadcast> {
+  static Tensor forward(AutogradContext* saved, const Tensor& value, int64_t source) {
+    Replica& replica = *internal::current_replica();
+    save_call(*saved, replica);
+    saved->saved_data["is_source"] = replica.replica_id_in_sync_group() == source;
+    return broadcast_from(replica, value, static_cast<int>(source));
+  }
+  static variable_list backward(AutogradContext* saved, variable_list gradients) {
+    const Tensor total = sum_of_gradients(*saved, gradients[0], "gradient of broadcast");
+    return {saved->saved_data["is_source"].toBool() ? total : at::zeros_like(total), Tensor()};
+  }
+};
+
 struct AllGather : torch::autograd::Function<AllGather> {
   static Tensor forward(AutogradContext* saved, const Tensor& value, int64_t axis) {
     Replica& replica = *internal::current_replica();
@@ -142,6 +201,20 @@ Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value,
   internal::agree_on_form(*this, value, "all_reduce");
   return value.map(
       [&](const Leaf& leaf) -> Leaf { return all_reduce(op, leaf.tensor(), options); });
+}
+
+Tensor ReplicaContext::broadcast(const Tensor& value, int source_replica) {
+  if (!value.defined()) throw InvalidArgumentError("broadcast of an undefined tensor");
+  if (value.layout() != at::kStrided) {
+    throw InvalidArgumentError(str("broadcast of ", internal::describe(value),
+                                   ", which is sparse; send its rows and their indices"));
+  }
+  if (source_replica < 0 || source_replica >= num_replicas_in_sync()) {
+    throw InvalidArgumentError(str("broadcast of the value of replica ", source_replica,
+                                   ", but there are ", num_replicas_in_sync(), " replicas"));
+  }
+  check_own_context("broadcast");
+  return Broadcast::apply(value, int64_t{source_replica});
 }
 
 Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis,

@@ -143,6 +143,14 @@ class COHORT_API ReplicaContext : public internal::Replica {
     return all_reduce(parse_reduce_op(op), value, options);
   }
 
+  // The value of one replica, on every replica. Differentiable: that replica gets the sum of all
+  // gradients, the others zeros.
+  // Shapes: value [..], the same on every replica -> a new tensor of the same shape.
+  // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both replicas; a sparse
+  // value; no such replica, or another one on another replica), FailedPrecondition,
+  // DeadlineExceeded.
+  Tensor broadcast(const Tensor& value, int source_replica = 0);
+
   // The replicas' values concatenated along `axis`, in replica order. Differentiable: the gradient
   // is summed over the replicas, and each takes its own rows.
   // Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].

@@ -11,8 +11,10 @@
 #include <atomic>
 #include <thread>
 
+#include "cohort/core/testing_errors.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_numbers.h"
+#include "cohort/distribute/testing_tasks.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::distribute {
@@ -214,6 +216,59 @@ TEST(AllGather, JoinsAndHasAGradient) {
   });
   EXPECT_TRUE(at::equal(gradients.value(0), at::full({1}, 3.0, at::kDouble)));
   EXPECT_EQ(gradients.value(1).sum().item<double>(), 3 * (2 + 3));
+}
+
+TEST(Broadcast, GivesEveryReplicaTheValueOfOne) {
+  const MirroredStrategy strategy = mirrored(3);
+  for (const int source : {0, 2}) {
+    const auto sent = strategy.run([&](ReplicaContext& context) {
+      return context.broadcast(number(id_of(context) + 0.5), source);
+    });
+    EXPECT_THAT(values(sent), ElementsAre(source + 0.5, source + 0.5, source + 0.5));
+  }
+}
+
+TEST(Broadcast, SendsBetweenTasks) {
+  run_all_tasks(2, 2, [](const Strategy& strategy, int) {
+    for (int source = 0; source < 4; ++source) {
+      const auto sent = strategy.run([&](ReplicaContext& context) {
+        return context.broadcast(at::full({3}, context.replica_id_in_sync_group(), uint8), source);
+      });
+      for (const Tensor& one : sent.values()) {
+        EXPECT_TRUE(at::equal(one, at::full({3}, source, uint8)));
+      }
+    }
+  });
+}
+
+TEST(Broadcast, ItsGradientIsTheSumForTheSource) {
+  const MirroredStrategy strategy = mirrored(3);
+  const auto gradients = strategy.run([](ReplicaContext& context) {
+    const Tensor x = number(2).requires_grad_();
+    GradientTape tape;
+    const Tensor loss = context.broadcast(x, 1) * (id_of(context) + 1);
+    return tape.gradient(loss, std::vector<Tensor>{x})[0];
+  });
+  EXPECT_THAT(values(gradients), ElementsAre(0, 6, 0));
+}
+
+TEST(Broadcast, RefusesWhatDiffers) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto refused = [&](auto step) {
+    return thrown<InvalidArgumentError>([&] { strategy.run(step); });
+  };
+  EXPECT_THAT(refused([](ReplicaContext& context) {
+                context.broadcast(at::ones({context.replica_id_in_sync_group() + 1}));
+              }),
+              HasSubstr("[2]"));
+  EXPECT_THAT(refused([](ReplicaContext& context) {
+                context.broadcast(number(1), context.replica_id_in_sync_group());
+              }),
+              HasSubstr("replica 0"));
+  EXPECT_THAT(refused([](ReplicaContext& context) { context.broadcast(number(1), 2); }),
+              HasSubstr("there are 2 replicas"));
+  EXPECT_THAT(refused([](ReplicaContext& context) { context.broadcast(Tensor()); }),
+              HasSubstr("undefined"));
 }
 
 TEST(AllReduce, OfTheSumAndTheMeanAtOnceAreNamed) {

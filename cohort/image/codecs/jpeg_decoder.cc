@@ -1,10 +1,10 @@
 #include "cohort/image/codecs/jpeg_decoder.h"
 
-#include <csetjmp>
-#include <cstdio>  // which jpeglib.h needs
 #include <jpeglib.h>
 
 #include <algorithm>
+#include <csetjmp>
+#include <cstdio>  // which jpeglib.h needs
 #include <cstring>
 #include <string>
 #include <vector>
@@ -23,6 +23,8 @@ struct JpegSource {
   jpeg_source_mgr base;  // first, likewise
   const JOCTET* begin = nullptr;
   bool recovers = false;
+  size_t read_again = 0;  // bytes
+  int ends = 0;           // how often the bytes ended
 };
 
 namespace {
@@ -46,11 +48,20 @@ void nothing(j_decompress_ptr) {}
 constexpr JOCTET kEndOfImage[] = {0xff, JPEG_EOI};
 
 // Called at the end of the bytes: that of a file that is cut short. In the middle of a block of the
-// picture libjpeg has not yet told what it has read, and begins that again: so does TensorFlow.
+// picture libjpeg has not yet told what it has read, and begins that again, as in TensorFlow; in
+// the middle of a header that would go on for ever.
 boolean end_of_bytes(j_decompress_ptr cinfo) {
+  constexpr size_t kMostReadAgain = size_t{1} << 20;
+  constexpr int kMostEnds = 1000;
   auto* const source = reinterpret_cast<JpegSource*>(cinfo->src);
   if (!source->recovers || source->base.next_input_byte == source->begin) return FALSE;
-  if (source->base.bytes_in_buffer > 0) return TRUE;
+  source->read_again += source->base.bytes_in_buffer;
+  if (source->base.bytes_in_buffer > 0 && source->read_again < kMostReadAgain) return TRUE;
+  if (++source->ends > kMostEnds) {
+    auto* const errors = reinterpret_cast<JpegErrors*>(cinfo->err);
+    std::strcpy(errors->message, "it is cut short");
+    std::longjmp(errors->jump, 1);
+  }
   source->base.next_input_byte = kEndOfImage;
   source->base.bytes_in_buffer = sizeof kEndOfImage;
   return TRUE;
@@ -73,8 +84,10 @@ void check_scans(j_common_ptr common) {
 
 J_DCT_METHOD method_of(DctMethod method) {
   switch (method) {
-    case DctMethod::kIntegerAccurate: return JDCT_ISLOW;
-    default: return JDCT_IFAST;
+    case DctMethod::kIntegerAccurate:
+      return JDCT_ISLOW;
+    default:
+      return JDCT_IFAST;
   }
 }
 
@@ -214,7 +227,8 @@ JpegDecoder::JpegDecoder(std::string_view contents, const JpegDecoderOptions& op
   check_pixels("io::decode_jpeg", stored_, static_cast<int64_t>(contents.size()),
                kMostPixelsPerByte, options.max_pixels);
   if (!state_->set_output(options)) fail(contents, state_->errors.message);
-  shape_ = {cinfo.output_height, cinfo.output_width, cinfo.out_color_space == JCS_GRAYSCALE ? 1 : 3};
+  shape_ = {cinfo.output_height, cinfo.output_width,
+            cinfo.out_color_space == JCS_GRAYSCALE ? 1 : 3};
   if (!options.crop) return;
   const CropWindow& window = *options.crop;
   if (window.y < 0 || window.x < 0 || window.height < 1 || window.width < 1 ||

@@ -1,10 +1,10 @@
 #include "cohort/image/codecs/jpeg_encoder.h"
 
+#include <jpeglib.h>
+
 #include <csetjmp>
 #include <cstdio>  // which jpeglib.h needs
 #include <cstdlib>
-#include <jpeglib.h>
-
 #include <string_view>
 
 #include "cohort/core/error.h"

@@ -19,10 +19,10 @@ void check_pixels(const char* format, const PictureShape& shape, int64_t bytes,
         str(format, ": the picture is ", shape.height, " x ", shape.width, " pixels"));
   }
   if (pixels > most) {
-    const std::string why =
-        max_pixels > 0 ? str("max_pixels is ", max_pixels)
-                       : str("its ", bytes, " bytes can hold ", static_cast<int64_t>(most),
-                             " at most; give max_pixels if it is what it says");
+    const std::string why = max_pixels > 0
+                                ? str("max_pixels is ", max_pixels)
+                                : str("its ", bytes, " bytes can hold ", static_cast<int64_t>(most),
+                                      " at most; give max_pixels if it is what it says");
     throw InvalidArgumentError(str(format, ": the picture is said to be ", shape.height, " x ",
                                    shape.width, " pixels; ", why));
   }

@@ -1,36 +1,45 @@
 #include "cohort/image/kernels/resize_kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 #include <vector>
 
 #include "cohort/core/cpu/vector_clones.h"
 
+// What the clones of a function for several processors share, they must hold themselves.
+#define COHORT_INLINED inline __attribute__((always_inline))
+
 namespace cohort::internal::image {
 namespace {
 
 using Four = float __attribute__((vector_size(16)));
-using FourBytes = uint8_t __attribute__((vector_size(4)));
+using FourIntegers = int32_t __attribute__((vector_size(16)));
+using Bytes = uint8_t __attribute__((vector_size(16)));
 
-inline Four load_four(const float* from) {
+COHORT_INLINED Four load_four(const float* from) {
   Four value;
   std::memcpy(&value, from, sizeof value);
   return value;
 }
-inline Four load_four(const uint8_t* from) {
-  FourBytes bytes;
-  std::memcpy(&bytes, from, sizeof bytes);
-  return __builtin_convertvector(bytes, Four);
+// Bytes become integers by zeros beside them, which is one instruction.
+COHORT_INLINED Four load_four(const uint8_t* from) {
+  Bytes bytes = {};
+  std::memcpy(&bytes, from, 4);
+  const Bytes wide = __builtin_shufflevector(bytes, Bytes{}, 0, 16, 16, 16, 1, 16, 16, 16, 2, 16,
+                                             16, 16, 3, 16, 16, 16);
+  return __builtin_convertvector(std::bit_cast<FourIntegers>(wide), Four);
 }
-inline void store_four(const Four& value, float* to) { std::memcpy(to, &value, sizeof value); }
+COHORT_INLINED void store_four(const Four& value, float* to) {
+  std::memcpy(to, &value, sizeof value);
+}
 
 // One row between columns. Pixels of three channels are read and written as four numbers where a
 // fourth is there, which the next pixel overwrites.
 template <class T>
-inline __attribute__((always_inline)) void lerp_row(const T* in, int64_t width, int64_t channels,
-                                                    const Lerp& columns, int64_t out_width,
-                                                    float* out) {
+COHORT_INLINED void lerp_row(const T* in, int64_t width, int64_t channels, const Lerp& columns,
+                             int64_t out_width, float* out) {
   const int64_t* lower = columns.lower.data();
   const int64_t* upper = columns.upper.data();
   const float* lerp = columns.lerp.data();
@@ -51,9 +60,46 @@ inline __attribute__((always_inline)) void lerp_row(const T* in, int64_t width, 
   }
 }
 
-inline __attribute__((always_inline)) void lerp_between(const float* top, const float* bottom,
-                                                        float lerp, int64_t size, float* out) {
+COHORT_INLINED void lerp_between(const float* top, const float* bottom, float lerp, int64_t size,
+                                 float* out) {
   for (int64_t i = 0; i < size; ++i) out[i] = top[i] + (bottom[i] - top[i]) * lerp;
+}
+
+// Two rows of pixels of three channels between columns, and what lies between both: rows that no
+// other row of the output needs are not kept. Returns how many pixels it made; the last ones, after
+// which no fourth number lies, are left.
+template <class T>
+COHORT_INLINED int64_t lerp_two_rows(const T* top, const T* bottom, int64_t width,
+                                     const Lerp& columns, int64_t out_width, float row_lerp,
+                                     float* out) {
+  const int64_t* lower = columns.lower.data();
+  const int64_t* upper = columns.upper.data();
+  const float* lerp = columns.lerp.data();
+  int64_t x = 0;
+  for (; x + 1 < out_width && upper[x] + 1 < width; ++x) {
+    const int64_t left = lower[x] * 3, right = upper[x] * 3;
+    const Four a = load_four(top + left), b = load_four(bottom + left);
+    const Four above = a + (load_four(top + right) - a) * lerp[x];
+    const Four below = b + (load_four(bottom + right) - b) * lerp[x];
+    store_four(above + (below - above) * row_lerp, out + x * 3);
+  }
+  return x;
+}
+
+// The pixels of a row from `x` on.
+template <class T>
+COHORT_INLINED void lerp_rest(const T* top, const T* bottom, int64_t channels, const Lerp& columns,
+                              int64_t x, int64_t out_width, float row_lerp, float* out) {
+  for (; x < out_width; ++x) {
+    const int64_t left = columns.lower[x] * channels, right = columns.upper[x] * channels;
+    const float lerp = columns.lerp[x];
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto a = static_cast<float>(top[left + c]), b = static_cast<float>(bottom[left + c]);
+      const float above = a + (static_cast<float>(top[right + c]) - a) * lerp;
+      const float below = b + (static_cast<float>(bottom[right + c]) - b) * lerp;
+      out[x * channels + c] = above + (below - above) * row_lerp;
+    }
+  }
 }
 
 // Rows of the input as rows of the output's width: the two that were made last.
@@ -65,20 +111,32 @@ struct TwoRows {
 };
 
 template <class T>
-inline __attribute__((always_inline)) void bilinear_rows(const ResizedImage<T>& image,
-                                                         const Lerp& rows, const Lerp& columns,
-                                                         int64_t first, int64_t last) {
+COHORT_INLINED void bilinear_rows(const ResizedImage<T>& image, const Lerp& rows,
+                                  const Lerp& columns, int64_t first, int64_t last) {
   const int64_t size = image.out_width * image.channels;
+  const int64_t in_size = image.width * image.channels;
+  const auto out_height = static_cast<int64_t>(rows.lerp.size());
+  if (image.channels == 3 && image.height >= out_height) {
+    for (int64_t y = first; y < last; ++y) {
+      const T* top = image.in + rows.lower[y] * in_size;
+      const T* bottom = image.in + rows.upper[y] * in_size;
+      float* const out = image.out + y * size;
+      const int64_t made =
+          lerp_two_rows(top, bottom, image.width, columns, image.out_width, rows.lerp[y], out);
+      lerp_rest(top, bottom, 3, columns, made, image.out_width, rows.lerp[y], out);
+    }
+    return;
+  }
   TwoRows made(size);
-  const auto row_of = [&](int64_t y) __attribute__((always_inline)) -> const float* {
+  const auto row_of = [&](int64_t y) __attribute__((always_inline))->const float* {
     for (int i = 0; i < 2; ++i) {
       if (made.of[i] != y) continue;
       made.oldest = 1 - i;
       return made.rows[i].data();
     }
     const int i = made.oldest;
-    lerp_row(image.in + y * image.width * image.channels, image.width, image.channels, columns,
-             image.out_width, made.rows[i].data());
+    lerp_row(image.in + y * in_size, image.width, image.channels, columns, image.out_width,
+             made.rows[i].data());
     made.of[i] = y;
     made.oldest = 1 - i;
     return made.rows[i].data();
@@ -91,16 +149,14 @@ inline __attribute__((always_inline)) void bilinear_rows(const ResizedImage<T>& 
 }
 
 template <class T>
-inline __attribute__((always_inline)) void add_scaled(const T* in, float weight, int64_t size,
-                                                      float* out) {
+COHORT_INLINED void add_scaled(const T* in, float weight, int64_t size, float* out) {
   for (int64_t i = 0; i < size; ++i) out[i] += weight * static_cast<float>(in[i]);
 }
 
 // The weighted sums of a row's pixels.
 template <class T>
-inline __attribute__((always_inline)) void sum_columns(const T* in, int64_t width,
-                                                       int64_t channels, const Taps& columns,
-                                                       float* out) {
+COHORT_INLINED void sum_columns(const T* in, int64_t width, int64_t channels, const Taps& columns,
+                                float* out) {
   for (int64_t x = 0; x < columns.size(); ++x) {
     const float* weights = columns.weights_of(x);
     const T* pixel = in + columns.first[x] * channels;
@@ -120,9 +176,8 @@ inline __attribute__((always_inline)) void sum_columns(const T* in, int64_t widt
 }
 
 template <class T>
-inline __attribute__((always_inline)) void tap_rows(const ResizedImage<T>& image, const Taps& rows,
-                                                    const Taps& columns, bool columns_first,
-                                                    float factor, int64_t first, int64_t last) {
+COHORT_INLINED void tap_rows(const ResizedImage<T>& image, const Taps& rows, const Taps& columns,
+                             bool columns_first, float factor, int64_t first, int64_t last) {
   const int64_t in_size = image.width * image.channels;
   const int64_t out_size = image.out_width * image.channels;
   std::vector<float> row(columns_first ? out_size : in_size);
@@ -155,9 +210,8 @@ COHORT_VECTOR_CLONES void resize_bilinear_rows(const ResizedImage<float>& image,
   bilinear_rows(image, rows, columns, first, last);
 }
 template <>
-COHORT_VECTOR_CLONES void resize_bilinear_rows(const ResizedImage<uint8_t>& image,
-                                               const Lerp& rows, const Lerp& columns,
-                                               int64_t first, int64_t last) {
+COHORT_VECTOR_CLONES void resize_bilinear_rows(const ResizedImage<uint8_t>& image, const Lerp& rows,
+                                               const Lerp& columns, int64_t first, int64_t last) {
   bilinear_rows(image, rows, columns, first, last);
 }
 template <>

@@ -17,9 +17,7 @@ float input_per_output(int64_t in, int64_t out) {
 }
 
 // The place in the input of the middle of output i, from the middle of input 0.
-float half_pixel(int64_t i, float scale) {
-  return (static_cast<float>(i) + 0.5f) * scale - 0.5f;
-}
+float half_pixel(int64_t i, float scale) { return (static_cast<float>(i) + 0.5f) * scale - 0.5f; }
 
 float lanczos(float x, float radius) {
   if (x > radius) return 0;
@@ -50,22 +48,33 @@ float mitchell_cubic(float x) {
 
 float radius_of(ResizeMethod method) {
   switch (method) {
-    case ResizeMethod::kBilinear: return 1.0f;
-    case ResizeMethod::kLanczos3: return 3.0f;
-    case ResizeMethod::kLanczos5: return 5.0f;
-    case ResizeMethod::kGaussian: return 1.5f;
-    default: return 2.0f;
+    case ResizeMethod::kBilinear:
+      return 1.0f;
+    case ResizeMethod::kLanczos3:
+      return 3.0f;
+    case ResizeMethod::kLanczos5:
+      return 5.0f;
+    case ResizeMethod::kGaussian:
+      return 1.5f;
+    default:
+      return 2.0f;
   }
 }
 
 float kernel_of(ResizeMethod method, float x) {
   switch (method) {
-    case ResizeMethod::kBilinear: return triangle(x);
-    case ResizeMethod::kLanczos3: return lanczos(x, 3.0f);
-    case ResizeMethod::kLanczos5: return lanczos(x, 5.0f);
-    case ResizeMethod::kGaussian: return gaussian(x);
-    case ResizeMethod::kMitchellCubic: return mitchell_cubic(x);
-    default: return keys_cubic(x);
+    case ResizeMethod::kBilinear:
+      return triangle(x);
+    case ResizeMethod::kLanczos3:
+      return lanczos(x, 3.0f);
+    case ResizeMethod::kLanczos5:
+      return lanczos(x, 5.0f);
+    case ResizeMethod::kGaussian:
+      return gaussian(x);
+    case ResizeMethod::kMitchellCubic:
+      return mitchell_cubic(x);
+    default:
+      return keys_cubic(x);
   }
 }
 
@@ -85,8 +94,8 @@ Taps scaled_taps(ResizeMethod method, bool antialias, int64_t in, int64_t out) {
   const float widening = antialias ? std::max(inverse, 1.0f) : 1.0f;
   const float radius = radius_of(method);
   const float one_over_widening = 1.0f / widening;
-  Taps taps = make_taps(out, std::min<int64_t>(
-                                 2 * static_cast<int64_t>(std::ceil(radius * widening)) + 1, in));
+  Taps taps = make_taps(
+      out, std::min<int64_t>(2 * static_cast<int64_t>(std::ceil(radius * widening)) + 1, in));
   for (int64_t i = 0; i < out; ++i) {
     const float middle = (static_cast<float>(i) + 0.5f) * inverse;
     if (middle < 0 || middle > static_cast<float>(in)) continue;

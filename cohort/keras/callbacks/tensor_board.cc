@@ -7,10 +7,12 @@
 #include "cohort/core/host/host_name.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/profiler/profiler.h"
+#include "cohort/core/profiler/xspace.h"
 #include "cohort/core/program/task.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/layer_graph.h"
 #include "cohort/keras/model/model.h"
+#include "cohort/train/summary/event_writer.h"
 #include "cohort/train/summary/summary.h"
 
 namespace cohort::keras::callbacks {
@@ -20,11 +22,11 @@ using internal::str;
 namespace {
 
 // Names the task, since several tasks of a job may run on one host.
-std::string trace_name() {
+std::string trace_name(const char* ending) {
   const internal::Task& task = internal::Task::current();
   const bool is_alone = task.job() == "localhost";
   return str(internal::host_name(), is_alone ? "" : str(".", task.job(), "-", task.index()),
-             ".trace.json");
+             ending);
 }
 
 }  // namespace
@@ -169,7 +171,11 @@ void TensorBoard::finish_profile() {
   const int64_t now = step();
   record_training([&] {
     internal::posix_file_system().make_directories(profile_directory());
-    profile.write_chrome_trace(internal::join_path(profile_directory(), trace_name()));
+    const auto path = [&](const char* ending) {
+      return internal::join_path(profile_directory(), trace_name(ending));
+    };
+    profile.write_chrome_trace(path(".trace.json"));
+    internal::write_xspace(profile, path(".xplane.pb"), internal::wall_time());
     summary::text("profile", "```\n" + profile.table() + "```", {.step = now});
     train_->flush();
   });

@@ -61,9 +61,10 @@ struct TensorBoardOptions {
 // by epoch, batch_loss, ... by step, weights as histograms; of each validation, and of evaluate
 // with this callback, evaluation_loss_vs_iterations, ... by the optimizer's iterations. One task
 // writes all that; with update_freq and several tasks all of them read the metrics together.
-// Traces, for chrome://tracing or Perfetto, are written by each task that has callbacks: where all
-// run the same program, log_dir/train/plugins/profile/steps-5-8/HOST.worker-1.trace.json; of a
-// coordinator, and of a program that is no task of a cluster, HOST.trace.json. The chief's table of
+// Traces are written by each task that has callbacks, for chrome://tracing or Perfetto and, as
+// .xplane.pb beside it, for TensorBoard's page of profiles: where all run the same program,
+// log_dir/train/plugins/profile/steps-5-8/HOST.worker-1.trace.json; of a coordinator, and of a
+// program that is no task of a cluster, HOST.trace.json. The chief's table of
 // times is a text, too. Under a file system that is full training goes on, which is logged once;
 // nothing more is recorded of it.
 // Errors of fit, before the first step: those of a summary writer whose file cannot be made.

@@ -15,9 +15,11 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/keras/base/backend.h"
 #include "cohort/keras/base/logits.h"
+#include "cohort/keras/base/masks.h"
 #include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/range_watch.h"
 #include "cohort/keras/base/weighting.h"
+#include "cohort/keras/losses/known_predictions.h"
 #include "cohort/ops/class_rows.h"
 #include "cohort/ops/kinks.h"
 
@@ -65,49 +67,7 @@ void warn_of_fractions(const Tensor& labels, const char* what, std::atomic<bool>
               "are they no classes, but probabilities?");
 }
 
-constexpr int kLooks = 10;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-// Tells once in a process that a loss takes scores for probabilities. A loss looks at its first
-// batches; later ones cost nothing.
-class ScoreWatch {
- public:
-  // are_shares: divided by their sum before they are used, so that they may be above 1.
-  void look(const Tensor& predictions, const char* what, bool are_shares = false) {
-    static std::atomic<bool> warned = false;
-    if (left_.load(std::memory_order_relaxed) <= 0 || predictions.numel() == 0 || warned) return;
-    left_.fetch_sub(1, std::memory_order_relaxed);
-    const auto [least, largest] = at::aminmax(predictions.detach());
-    const auto low = least.item<double>();
-    const auto high = largest.item<double>();
-    if (!(low < -kSlack || (!are_shares && high > 1 + kSlack)) || warned.exchange(true)) return;
-    log_warning(what, ": the predictions are from ", low, " to ", high, ", so they are no ",
-                "probabilities, but from_logits is false: say {.from_logits = true} if the model "
-                "ends without a sigmoid or softmax");
-  }
-
- private:
-  static constexpr double kSlack = 1e-3;  // of rounding
-  std::atomic<int> left_{kLooks};
-};
-
-struct Predictions {
-  Tensor values;
-  bool are_logits;
-};
-
-// The logits, where the predictions know them: probabilities that are 1 to the last bit have no
-// gradient.
-Predictions best_known(const Tensor& predictions, const Tensor& logits, bool from_logits,
-                       const char* what) {
-  static std::atomic<bool> warned = false;
-  if (!logits.defined()) return {predictions, from_logits};
-  if (from_logits && !warned.exchange(true)) {
-    log_warning(what, ": from_logits is true, but the predictions are what a sigmoid or softmax ",
-                "has made of logits; those are used, as Keras does");
-  }
-  return {logits, true};
-}
 
 // What a sparse loss has seen of its labels and predictions.
 struct SparseWarnings {
@@ -115,12 +75,12 @@ struct SparseWarnings {
                     ", the classes of the predictions; the losses of that step were NaN for such "
                     "labels"};
   std::atomic<bool> fractions = false;
-  std::atomic<int> looks_left = kLooks;  // for fractions, on devices
+  std::atomic<int> looks_left = ScoreWatch::kLooks;  // for fractions, on devices
   ScoreWatch scores;
 };
 
-Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
-                           const char* what, SparseWarnings& warnings) {
+Tensor sparse_crossentropy_of_all(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
+                                  const char* what, SparseWarnings& warnings) {
   const Predictions known = best_known(y_pred, logits_of_softmax(y_pred), from_logits, what);
   const Tensor predictions = widened(known.values);
   const bool are_logits = known.are_logits;
@@ -153,6 +113,25 @@ Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from
   return valid.defined() ? losses.masked_fill(valid.logical_not(), kNaN) : losses;
 }
 
+// Examples of the ignored class have a loss of 0 and give no gradient, whatever their predictions
+// are. The result is marked with those that count.
+Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                           const keras::losses::SparseCategoricalCrossentropyOptions& options,
+                           SparseWarnings& warnings) {
+  const char* what = options.name.c_str();
+  if (!options.ignore_class) {
+    return sparse_crossentropy_of_all(y_true, y_pred, options.from_logits, what, warnings);
+  }
+  const Predictions known =
+      best_known(y_pred, logits_of_softmax(y_pred), options.from_logits, what);
+  const Tensor labels = sparse_labels(y_true, known.values, what);
+  const Tensor ignored = labels.eq(*options.ignore_class);
+  const Tensor losses = sparse_crossentropy_of_all(
+      labels.masked_fill(ignored, 0), known.values.masked_fill(ignored.unsqueeze(-1), 0),
+      known.are_logits, what, warnings);
+  return with_mask(losses.masked_fill(ignored, 0), ignored.logical_not());
+}
+
 Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
                            const keras::losses::BinaryCrossentropyOptions& options,
                            ScoreWatch& watch) {
@@ -163,17 +142,8 @@ Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
   if (options.label_smoothing != 0) {
     y = y * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
   }
-  if (are_logits) return sigmoid_crossentropy(y, p).mean(-1);
-  watch.look(p, what);
-  constexpr double kEpsilon = keras::backend::kEpsilon;
-  p = p.clamp(kEpsilon, 1 - kEpsilon);
-  return (y * (p + kEpsilon).log() + (1 - y) * (1 - p + kEpsilon).log()).neg().mean(-1);
-}
-
-void check_smoothing(const char* loss, double label_smoothing) {
-  if (label_smoothing >= 0 && label_smoothing <= 1) return;
-  throw InvalidArgumentError(
-      str(loss, ": label_smoothing is ", label_smoothing, "; it must lie in [0, 1]"));
+  if (!are_logits) watch.look(p, what);
+  return crossentropy_of_elements(y, {p, are_logits}).mean(-1);
 }
 
 Tensor categorical_crossentropy(const Tensor& labels, const Tensor& predictions,
@@ -203,6 +173,12 @@ Tensor categorical_crossentropy(const Tensor& labels, const Tensor& predictions,
 }
 
 }  // namespace
+
+void check_smoothing(const char* loss, double label_smoothing) {
+  if (label_smoothing >= 0 && label_smoothing <= 1) return;
+  throw InvalidArgumentError(
+      str(loss, ": label_smoothing is ", label_smoothing, "; it must lie in [0, 1]"));
+}
 
 bool are_class_numbers(const Tensor& labels, const Tensor& predictions) {
   if (predictions.dim() == 0 || predictions.size(-1) <= 1) return false;
@@ -254,14 +230,15 @@ namespace keras::losses {
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
     const SparseCategoricalCrossentropyOptions& options)
     : Loss(
-          [from_logits = options.from_logits, name = options.name,
-           warnings = std::make_shared<internal::SparseWarnings>()](const Tensor& y_true,
-                                                                    const Tensor& y_pred) {
-            return internal::sparse_crossentropy(y_true, y_pred, from_logits, name.c_str(),
-                                                 *warnings);
+          [options, warnings = std::make_shared<internal::SparseWarnings>()](const Tensor& y_true,
+                                                                             const Tensor& y_pred) {
+            return internal::sparse_crossentropy(y_true, y_pred, options, *warnings);
           },
           {.reduction = options.reduction, .name = options.name}) {
-  describe("SparseCategoricalCrossentropy", Config().set("from_logits", options.from_logits));
+  Config config;
+  config.set("from_logits", options.from_logits);
+  if (options.ignore_class) config.set("ignore_class", *options.ignore_class);
+  describe("SparseCategoricalCrossentropy", config);
 }
 
 BinaryCrossentropy::BinaryCrossentropy(const BinaryCrossentropyOptions& options)

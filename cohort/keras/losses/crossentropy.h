@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -11,6 +12,9 @@ namespace cohort::keras::losses {
 
 struct SparseCategoricalCrossentropyOptions {
   bool from_logits = false;  // predictions are scores rather than probabilities
+  // Examples with this label have a loss of 0, give no gradient, and are no part of the mean: the
+  // "void" of segmentation, -1 or 255. It may lie outside [0, classes).
+  std::optional<int64_t> ignore_class = std::nullopt;
   Reduction reduction = Reduction::AUTO;
   std::string name = "sparse_categorical_crossentropy";
 };
@@ -82,4 +86,6 @@ struct Matched {
   Tensor y_pred;
 };
 Matched match_shapes(Tensor y_true, Tensor y_pred, const char* what);
+// Errors: InvalidArgument (label_smoothing outside [0, 1]).
+void check_smoothing(const char* loss, double label_smoothing);
 }  // namespace cohort::internal

@@ -54,9 +54,19 @@ Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred,
   return each<BinaryCrossentropy>(y_true, y_pred, options);
 }
 
+Tensor binary_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                                 const BinaryFocalCrossentropyOptions& options) {
+  return each<BinaryFocalCrossentropy>(y_true, y_pred, options);
+}
+
 Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred,
                                 const CategoricalCrossentropyOptions& options) {
   return each<CategoricalCrossentropy>(y_true, y_pred, options);
+}
+
+Tensor categorical_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                                      const CategoricalFocalCrossentropyOptions& options) {
+  return each<CategoricalFocalCrossentropy>(y_true, y_pred, options);
 }
 
 Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred,

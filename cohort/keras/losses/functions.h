@@ -9,6 +9,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/keras/losses/crossentropy.h"
+#include "cohort/keras/losses/focal.h"
 #include "cohort/keras/losses/regression.h"
 
 namespace cohort::keras::losses {
@@ -25,8 +26,13 @@ COHORT_API Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred,
 
 COHORT_API Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred,
                                       const BinaryCrossentropyOptions& options = {});
+COHORT_API Tensor binary_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                                            const BinaryFocalCrossentropyOptions& options = {});
 COHORT_API Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred,
                                            const CategoricalCrossentropyOptions& options = {});
+COHORT_API Tensor
+categorical_focal_crossentropy(const Tensor& y_true, const Tensor& y_pred,
+                               const CategoricalFocalCrossentropyOptions& options = {});
 COHORT_API Tensor
 sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred,
                                 const SparseCategoricalCrossentropyOptions& options = {});

@@ -5,6 +5,7 @@
 #include "cohort/keras/base/named.h"
 #include "cohort/keras/losses/crossentropy.h"
 #include "cohort/keras/losses/divergences.h"
+#include "cohort/keras/losses/focal.h"
 #include "cohort/keras/losses/hinges.h"
 #include "cohort/keras/losses/regression.h"
 
@@ -35,9 +36,15 @@ const std::vector<Named<Loss (*)(const LossOptions&)>>& all_losses() {
       {"BinaryCrossentropy",
        {"binary_crossentropy", "bce", "BCE"},
        make_loss_with<BinaryCrossentropy, BinaryCrossentropyOptions>},
+      {"BinaryFocalCrossentropy",
+       {"binary_focal_crossentropy"},
+       make_loss_with<BinaryFocalCrossentropy, BinaryFocalCrossentropyOptions>},
       {"CategoricalCrossentropy",
        {"categorical_crossentropy"},
        make_loss_with<CategoricalCrossentropy, CategoricalCrossentropyOptions>},
+      {"CategoricalFocalCrossentropy",
+       {"categorical_focal_crossentropy"},
+       make_loss_with<CategoricalFocalCrossentropy, CategoricalFocalCrossentropyOptions>},
       {"CategoricalHinge", {"categorical_hinge"}, make_loss<CategoricalHinge>},
       {"CosineSimilarity",
        {"cosine_similarity"},

@@ -42,6 +42,15 @@ const char* reduction_name(Reduction reduction) {
   return "auto";
 }
 
+// What counts by that of the predictions and by that of the losses (see ignore_class).
+Tensor both_masks(Tensor of_predictions, const Tensor& of_losses) {
+  if (!of_predictions.defined() || !of_losses.defined()) {
+    return of_losses.defined() ? of_losses : of_predictions;
+  }
+  while (of_predictions.dim() < of_losses.dim()) of_predictions = of_predictions.unsqueeze(-1);
+  return of_losses.logical_and(of_predictions.to(of_losses.device()));
+}
+
 }  // namespace
 
 void Loss::describe(std::string_view class_name, const Config& config) {
@@ -87,13 +96,15 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
                                    internal::describe(y_true), " and predictions ",
                                    internal::describe(y_pred), "; return the losses"));
   }
+  const Tensor own_mask = internal::mask_of(losses);
+  const Tensor mask = both_masks(internal::mask_of(y_pred), own_mask);
   losses = internal::widened(losses);
   if (sample_weight.defined()) {
     losses = losses * internal::broadcast_weights(sample_weight, losses, name().c_str());
   }
-  const Tensor mask = internal::mask_of(y_pred);
   if (mask.defined()) losses = losses * internal::broadcast_weights(mask, losses, name().c_str());
-  if (reduction == Reduction::NONE) return losses;
+  if (reduction == Reduction::NONE)
+    return internal::with_mask(losses, own_mask.defined() ? mask : Tensor());
   const Tensor sum = losses.sum();
   if (reduction == Reduction::SUM || losses.numel() == 0) return sum;
   return mask.defined() ? sum / internal::count_unmasked(mask, losses) : sum / losses.numel();

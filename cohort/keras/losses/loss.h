@@ -44,7 +44,7 @@ class COHORT_API Loss {
 
   // Each loss is multiplied by its sample_weight (undefined: 1), then reduced. Of predictions with
   // a mask (see layers::Masking) the losses of steps that do not count are 0, and no part of the
-  // mean.
+  // mean; so are those of an ignored class.
   // Shapes: sample_weight [], or broadcasts to the losses -> [batch, d0, .., dN-1], or [] if
   // reduced.
   // Errors: InvalidArgument (AUTO or SUM_OVER_BATCH_SIZE under a strategy outside of fit, where

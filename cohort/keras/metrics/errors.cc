@@ -136,10 +136,15 @@ CategoricalCrossentropy::CategoricalCrossentropy(const CrossentropyOptions& opti
 
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
     const SparseCrossentropyOptions& options)
-    : MeanMetricWrapper(mean_of_loss(losses::SparseCategoricalCrossentropy(
-                            {.from_logits = options.from_logits, .reduction = kNoReduction})),
-                        {options.name}) {
-  describe("SparseCategoricalCrossentropy", Config().set("from_logits", options.from_logits));
+    : MeanMetricWrapper(
+          mean_of_loss(losses::SparseCategoricalCrossentropy({.from_logits = options.from_logits,
+                                                              .ignore_class = options.ignore_class,
+                                                              .reduction = kNoReduction})),
+          {options.name}) {
+  Config config;
+  config.set("from_logits", options.from_logits);
+  if (options.ignore_class) config.set("ignore_class", *options.ignore_class);
+  describe("SparseCategoricalCrossentropy", config);
 }
 
 CosineSimilarity::CosineSimilarity(const CosineSimilarityOptions& options)

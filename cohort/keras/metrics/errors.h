@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -108,6 +109,7 @@ class COHORT_API CategoricalCrossentropy : public MeanMetricWrapper {
 
 struct SparseCrossentropyOptions {
   bool from_logits = false;
+  std::optional<int64_t> ignore_class = std::nullopt;  // examples with this label do not count
   std::string name = "sparse_categorical_crossentropy";
 };
 

@@ -13,7 +13,9 @@
 #include "cohort/keras/metrics/confusion.h"
 #include "cohort/keras/metrics/custom_metric.h"
 #include "cohort/keras/metrics/errors.h"
+#include "cohort/keras/metrics/f_score.h"
 #include "cohort/keras/metrics/iou.h"
+#include "cohort/keras/metrics/r2_score.h"
 
 namespace cohort {
 namespace internal {
@@ -75,6 +77,8 @@ const std::vector<Named<MakeMetric>>& all_metrics() {
       {"CosineSimilarity",
        {"cosine_similarity"},
        make_metric<CosineSimilarity, CosineSimilarityOptions>},
+      {"F1Score", {}, make_metric<F1Score, F1ScoreOptions>},
+      {"FBetaScore", {}, make_metric<FBetaScore, FBetaScoreOptions>},
       {"FalseNegatives", {"false_negatives"}, make_metric<FalseNegatives, ConfusionCountOptions>},
       {"FalsePositives", {"false_positives"}, make_metric<FalsePositives, ConfusionCountOptions>},
       {"Hinge", {"hinge"}, make_metric<Hinge>},
@@ -98,6 +102,7 @@ const std::vector<Named<MakeMetric>>& all_metrics() {
       {"Poisson", {"poisson"}, make_metric<Poisson>},
       {"Precision", {"precision"}, make_metric<Precision, PrecisionOptions>},
       {"PrecisionAtRecall", {}, kNeedsArguments},
+      {"R2Score", {}, make_metric<R2Score, R2ScoreOptions>},
       {"Recall", {"recall"}, make_metric<Recall, RecallOptions>},
       {"RecallAtPrecision", {}, kNeedsArguments},
       {"RootMeanSquaredError", {"root_mean_squared_error"}, make_metric<RootMeanSquaredError>},

@@ -56,7 +56,12 @@ class COHORT_API Metric {
   // Across replicas or outside of steps. Errors: FailedPrecondition (in a step).
   void reset_state() const;
   void reset_states() const { reset_state(); }
-  // ON_READ variables that are summed over replicas.
+  // Adds what `metrics` hold, over all replicas, to this one; they keep it. Of several workers each
+  // calls it, with the same metrics. Across replicas or outside of steps.
+  // Errors: FailedPrecondition (in a step), InvalidArgument (a metric of other variables).
+  void merge_state(const std::vector<Metric>& metrics) const;
+  // ON_READ variables that are summed over replicas. Where a metric takes its shape from the first
+  // predictions, none before them.
   List<Variable> variables() const;
   // For a train::Checkpoint. Make the metric under the scope of the strategy that runs the steps:
   // saving or restoring before its first use makes its variables.

@@ -42,11 +42,8 @@ namespace {
 // A sum to which nothing was added.
 Tensor empty_sum(at::IntArrayRef shape, DType dtype) { return at::full(shape, -0.0, dtype); }
 
-std::vector<Tensor> empty_sums(const MetricState::Options& options, DType dtype) {
-  return std::vector<Tensor>(options.variable_names.size(), empty_sum(options.shape, dtype));
-}
-
 bool is_empty_sum(const Tensor& sum) {
+  if (!sum.is_floating_point()) return (sum == 0).all().item<bool>();
   if (const std::optional<double> number = number_on_host(sum)) {
     return *number == 0 && std::signbit(*number);
   }
@@ -54,14 +51,16 @@ bool is_empty_sum(const Tensor& sum) {
 }
 
 // Beside one another, so that they can be read as they are at one moment.
-std::vector<Variable> make_sums(const MetricState::Options& options, DType dtype) {
+std::vector<Variable> make_sums(const MetricState::Options& options,
+                                const std::vector<Tensor>& empty) {
   std::vector<Variable> sums;
   std::optional<ScopedColocation> beside_first;
-  for (const std::string& sum : options.variable_names) {
+  for (size_t i = 0; i < empty.size(); ++i) {
+    const DType dtype = empty[i].scalar_type();
     const distribute::VariableSpec spec{
-        .shape = options.shape,
+        .shape = empty[i].sizes().vec(),
         .dtype = dtype,
-        .options = {.name = str(options.name, "/", sum),
+        .options = {.name = str(options.name, "/", options.variable_names[i]),
                     .trainable = false,
                     .synchronization = VariableSynchronization::ON_READ,
                     .aggregation = VariableAggregation::SUM}};
@@ -102,7 +101,38 @@ MetricState::MetricState(Options options)
     : options_(std::move(options)),
       dtype_(keras_floatx()),
       strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
-  if (strategy_ != nullptr && strategy_->steps_run_elsewhere()) variables();
+  if (strategy_ == nullptr || !strategy_->steps_run_elsewhere()) return;
+  if (options_.shape_is_classes) {
+    throw InvalidArgumentError(
+        str("metric '", options_.name, "': parameter servers make a metric's variables before the ",
+            "first predictions are there; say how many classes (num_classes) or outputs ",
+            "(num_outputs) there are"));
+  }
+  variables();
+}
+
+std::optional<std::vector<int64_t>> MetricState::shape() const {
+  if (!options_.shape_is_classes) return options_.shape;
+  std::lock_guard lock(shape_mutex_);
+  if (classes_.empty()) return std::nullopt;
+  return classes_;
+}
+
+void MetricState::see(const Tensor& predictions) {
+  if (!options_.shape_is_classes || predictions.dim() == 0) return;
+  const int64_t classes = predictions.size(-1);
+  std::lock_guard lock(shape_mutex_);
+  if (classes_.empty()) classes_ = {classes};
+  if (classes_[0] == classes) return;
+  throw InvalidArgumentError(str("metric '", name(), "' got predictions ", describe(predictions),
+                                 ", but those before had ", classes_[0], " in the last dimension"));
+}
+
+std::vector<Tensor> MetricState::empty_sums() const {
+  std::vector<Tensor> sums(options_.variable_names.size(),
+                           empty_sum(shape().value_or(std::vector<int64_t>()), dtype_));
+  if (options_.first_is_count) sums[0] = empty_sum({}, int32);
+  return sums;
 }
 
 std::shared_ptr<MetricState> MetricState::another() const {
@@ -113,11 +143,11 @@ std::shared_ptr<MetricState> MetricState::another() const {
 }
 
 const std::vector<Variable>& MetricState::variables() {
-  if (build_once_.done()) return variables_;
+  if (build_once_.done() || !shape()) return variables_;
   std::optional<distribute::Scope> scope;
   if (strategy_ != nullptr && !distribute::has_strategy()) scope.emplace(strategy_);
   build_once_(str("metric '", name(), "'"), [&] {
-    variables_ = make_sums(options_, dtype_);
+    variables_ = make_sums(options_, empty_sums());
     for (const train::TrackableChild& child : named_variables()) {
       child_appeared(child.name, *child.object);
     }
@@ -141,11 +171,11 @@ std::vector<train::TrackableChild> MetricState::checkpoint_children() {
 void MetricState::add(at::ArrayRef<Tensor> deltas) {
   const std::vector<Variable>& targets = variables();
   for (size_t i = 0; i < targets.size(); ++i) {
-    const auto number = options_.shape.empty() ? number_on_host(deltas[i]) : std::nullopt;
+    const auto number = deltas[i].dim() == 0 ? number_on_host(deltas[i]) : std::nullopt;
     if (number) {
       add_number(targets[i], *number);
     } else if (!added_outside_of_steps(targets[i], deltas[i])) {
-      targets[i].assign_add(deltas[i].to(dtype_));
+      targets[i].assign_add(deltas[i].to(targets[i].dtype()));
     }
   }
 }
@@ -156,7 +186,7 @@ void MetricState::add_numbers(at::ArrayRef<double> deltas) {
 }
 
 std::vector<Tensor> MetricState::values() {
-  if (!build_once_.done() && !distribute::has_strategy()) return empty_sums(options_, dtype_);
+  if (!build_once_.done() && (!distribute::has_strategy() || !shape())) return empty_sums();
   const NoGradient no_gradient;
   std::vector<Tensor> values;
   for (const Tensor& value : read_together(variables())) values.push_back(value.detach());
@@ -177,7 +207,7 @@ std::optional<Tensor> MetricState::result_if_any() {
   return result_of(std::move(sums));
 }
 
-Tensor MetricState::result_of_nothing() const { return result_of(empty_sums(options_, dtype_)); }
+Tensor MetricState::result_of_nothing() const { return result_of(empty_sums()); }
 
 Tensor MetricState::result() {
   distribute::ReplicaContext* replica = distribute::get_replica_context();
@@ -186,14 +216,37 @@ Tensor MetricState::result() {
   return replica->merge_call([this](distribute::Strategy&) { return result_of(values()); });
 }
 
+void MetricState::check_outside_of_steps(const char* done, const char* call) const {
+  if (!distribute::has_strategy() || distribute::in_cross_replica_context()) return;
+  throw FailedPreconditionError(str("metric '", name(), "' was ", done, " inside of a step; call ",
+                                    call, " between steps, or in merge_call"));
+}
+
 void MetricState::reset() {
-  if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
-    throw FailedPreconditionError(str("metric '", name(),
-                                      "' was reset inside of a step; call reset_state() between "
-                                      "steps, or in merge_call"));
-  }
+  check_outside_of_steps("reset", "reset_state()");
   if (!build_once_.done()) return;
-  for (const Variable& variable : variables_) variable.assign(empty_sum(options_.shape, dtype_));
+  const std::vector<Tensor> empty = empty_sums();
+  for (size_t i = 0; i < variables_.size(); ++i) variables_[i].assign(empty[i]);
+}
+
+void MetricState::merge(MetricState& other) {
+  check_outside_of_steps("merged", "merge_state()");
+  const std::vector<Tensor> sums = other.values();
+  if (sums.size() != options_.variable_names.size()) {
+    throw InvalidArgumentError(str("metric '", other.name(), "' with ", sums.size(),
+                                   " variables is not compatible with '", name(), "', which has ",
+                                   options_.variable_names.size()));
+  }
+  if (std::all_of(sums.begin(), sums.end(), is_empty_sum)) return;
+  see(sums.back());
+  const std::vector<Tensor> own = empty_sums();
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i].sizes() == own[i].sizes()) continue;
+    throw InvalidArgumentError(str("metric '", other.name(), "' is not compatible with '", name(),
+                                   "': its ", other.options_.variable_names[i], " is ",
+                                   describe(sums[i]), ", not ", describe(own[i])));
+  }
+  add(sums);
 }
 
 MetricState::Sums MetricState::sums() const {
@@ -283,6 +336,9 @@ std::ostream& operator<<(std::ostream& out, const MetricResult& result) {
   return out << Structure(result);
 }
 void Metric::reset_state() const { state_->reset(); }
+void Metric::merge_state(const std::vector<Metric>& metrics) const {
+  for (const Metric& metric : metrics) state_->merge(*metric.state_);
+}
 List<Variable> Metric::variables() const { return state_->variables(); }
 std::shared_ptr<train::Trackable> Metric::trackable() const { return state_.pointer(); }
 

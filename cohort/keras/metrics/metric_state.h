@@ -32,6 +32,9 @@ class MetricState final : public train::Trackable {
     std::vector<std::string> variable_names;
     Result result;
     std::vector<int64_t> shape = {};  // of each tensor
+    // The shape is [classes]: the last dimension of the first predictions, which `see` is told of.
+    bool shape_is_classes = false;
+    bool first_is_count = false;  // the first tensor is a number of examples: int32, []
   };
   explicit MetricState(Options options);
 
@@ -43,6 +46,9 @@ class MetricState final : public train::Trackable {
   // How the metric was made; no class: a function of the program.
   std::string class_name;
   keras::Config config;
+  // Learns how many classes there are, where the shape is [classes]. Cheap where it is not.
+  // Errors: InvalidArgument (another number than before).
+  void see(const Tensor& predictions);
   // Adds to the calling replica's tensors, in their order. Tensors that are -0 everywhere do not
   // count; numbers in the host's memory do.
   void add(at::ArrayRef<Tensor> deltas);
@@ -63,9 +69,13 @@ class MetricState final : public train::Trackable {
   Sums sums() const;
   // They are again what `sums` gave: none, as after a reset. Outside of steps.
   void put_back(const Sums& sums);
+  // Adds what `other` holds over all replicas. Across replicas and outside of steps.
+  // Errors: InvalidArgument (other tensors, or of other shapes).
+  void merge(MetricState& other);
+  // None as long as their shape is not known.
   const std::vector<Variable>& variables();
 
-  // Makes the variables, so that a checkpoint always has them.
+  // Makes the variables, so that a checkpoint always has them; unless their shape is not known.
   std::vector<train::TrackableChild> checkpoint_children() override;
 
  private:
@@ -73,8 +83,15 @@ class MetricState final : public train::Trackable {
   // Over all replicas.
   std::vector<Tensor> values();
   Tensor result_of(std::vector<Tensor> values) const;
+  // Nothing: not known yet.
+  std::optional<std::vector<int64_t>> shape() const;
+  std::vector<Tensor> empty_sums() const;
+  // Errors: FailedPrecondition (in a step).
+  void check_outside_of_steps(const char* done, const char* call) const;
   Options options_;
   DType dtype_;
+  mutable std::mutex shape_mutex_;
+  std::vector<int64_t> classes_;            // of the first predictions; guarded by shape_mutex_
   std::shared_ptr<StrategyCore> strategy_;  // of the scope it was made in, if any
   BuildOnce build_once_;
   std::vector<Variable> variables_;

@@ -4,12 +4,27 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
+#include "cohort/keras/base/masks.h"
 #include "cohort/keras/base/policy.h"
 #include "cohort/keras/base/weighting.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
+namespace internal {
+namespace {
+
+// The weights of values of which a loss has left some out (see ignore_class): 0 for those.
+Tensor of_counted(const Tensor& values, const Tensor& weights) {
+  const Tensor mask = mask_of(values);
+  if (!mask.defined()) return weights;
+  const Tensor factors = mask.to(values.scalar_type());
+  return weights.defined() ? factors * broadcast_weights(weights, factors, "metrics") : factors;
+}
+
+}  // namespace
+}  // namespace internal
+
 namespace keras::metrics {
 
 PredictionMetric::PredictionMetric(std::shared_ptr<internal::MetricState> state, Update update)
@@ -22,7 +37,10 @@ void PredictionMetric::update_state(const Tensor& y_true, const Tensor& y_pred,
                                              internal::describe(y_true), " and ",
                                              internal::describe(y_pred)));
   }
-  if (internal::has_no_rows(y_true) && internal::has_no_rows(y_pred)) return state().add_nothing();
+  if (internal::has_no_rows(y_true) && internal::has_no_rows(y_pred)) {
+    state().see(y_pred);
+    return state().add_nothing();
+  }
   const NoGradient no_gradient;
   const auto constant = [](const Tensor& x) { return x.requires_grad() ? x.detach() : x; };
   try {
@@ -45,7 +63,8 @@ MeanMetricWrapper::MeanMetricWrapper(Function function, const MetricOptions& opt
           internal::make_mean_state(internal::with_name(options, "mean_metric_wrapper").name),
           [function = std::move(function)](internal::MetricState& state, const Tensor& y_true,
                                            const Tensor& y_pred, const Tensor& sample_weight) {
-            internal::add_to_mean(state, function(y_true, y_pred), sample_weight);
+            const Tensor values = function(y_true, y_pred);
+            internal::add_to_mean(state, values, internal::of_counted(values, sample_weight));
           }) {}
 
 }  // namespace keras::metrics

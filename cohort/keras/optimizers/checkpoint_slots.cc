@@ -14,8 +14,8 @@ namespace {
 // A slot that Keras has and never changes: a checkpoint without it would not be Keras's.
 class ZeroSlot final : public train::Trackable {
  public:
-  ZeroSlot(std::string name, const Variable& variable)
-      : name_(std::move(name)), shape_(variable.shape()), dtype_(variable.dtype()) {}
+  ZeroSlot(std::string name, std::vector<int64_t> shape, DType dtype)
+      : name_(std::move(name)), shape_(std::move(shape)), dtype_(dtype) {}
 
   bool has_checkpoint_values() const override { return true; }
   std::vector<train::CheckpointValue> checkpoint_values() override {
@@ -44,7 +44,11 @@ CheckpointSlots::CheckpointSlots(std::string optimizer_name, const optim::Update
         std::find_if(slots.begin(), slots.end(),
                      [&](const optim::SlotSpec& candidate) { return candidate.name == spec.slot; });
     List& list = lists_.emplace_back();
-    if (slot != slots.end()) list.slot = static_cast<size_t>(slot - slots.begin());
+    if (slot != slots.end()) {
+      list.slot = static_cast<size_t>(slot - slots.begin());
+      list.form = slot->form;
+      are_all_like_variables_ &= slot->form == optim::SlotForm::kVariable;
+    }
     list.spec = std::move(spec);
   }
 }
@@ -78,6 +82,7 @@ void CheckpointSlots::number(const std::vector<UpdateTarget>& targets) {
 std::shared_ptr<PendingValue> CheckpointSlots::pending_value(const Place& place,
                                                              at::IntArrayRef shape,
                                                              DType dtype) const {
+  if (!are_all_like_variables_) return nullptr;  // variables have different numbers of slots
   const auto own = std::find_if(lists_.begin(), lists_.end(),
                                 [&](const List& list) { return list.slot == place.slot; });
   if (own == lists_.end()) return nullptr;
@@ -95,11 +100,17 @@ std::shared_ptr<PendingValue> CheckpointSlots::pending_value(const Place& place,
 void CheckpointSlots::add(List& list, const UpdateTarget& target) {
   if (!list.has_objects()) return;
   std::shared_ptr<train::Trackable> slot;
+  const std::string name = str(optimizer_name_, "/", list.spec.slot, "/", target.variable.name());
+  const bool is_used = !list.slot || optim::slot_is_used(list.form, target.variable.shape().size());
+  if (!is_used) {  // Keras has a placeholder in the list of the formula, and in no other
+    slot = std::make_shared<ZeroSlot>(name, std::vector<int64_t>(), int32);
+    list.objects.add(*slot, slot);
+    return;
+  }
   if (list.slot) {
     slot = target.slots[*list.slot].impl_ptr();
   } else {
-    slot = std::make_shared<ZeroSlot>(
-        str(optimizer_name_, "/", list.spec.slot, "/", target.variable.name()), target.variable);
+    slot = std::make_shared<ZeroSlot>(name, target.variable.shape(), target.variable.dtype());
   }
   list.objects.add(*slot, slot);
   variables_.add(*slot);
@@ -115,6 +126,16 @@ std::vector<std::pair<std::string, bool>> CheckpointSlots::list_names() const {
   std::vector<std::pair<std::string, bool>> names;
   for (const List& list : lists_) names.emplace_back(list.spec.name, list.has_objects());
   return names;
+}
+
+void append_used_slots(const UpdateTarget& target, const optim::UpdateRule& rule,
+                       std::vector<distribute::Variable>& all) {
+  const std::vector<optim::SlotSpec> specs = rule.slots();
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (optim::slot_is_used(specs[i].form, target.variable.shape().size())) {
+      all.push_back(target.slots[i]);
+    }
+  }
 }
 
 void DerivedNumber::prepare_restore(train::RestoreSource& source) {

@@ -28,7 +28,7 @@ class CheckpointSlots {
 
   // The value that a restore brought for slot number `slot` of the rule, before the slot is made:
   // that of the `target`-th of `num_targets` variables that add() will be given together.
-  // nullptr: none of this shape and dtype.
+  // nullptr: none of this shape and dtype, or the rule's slots have several shapes.
   struct Place {
     size_t target = 0;
     size_t num_targets = 0;
@@ -47,6 +47,7 @@ class CheckpointSlots {
   struct List {
     optim::SlotList spec;
     std::optional<size_t> slot;  // index among the rule's
+    optim::SlotForm form = optim::SlotForm::kVariable;
     train::TrackableList objects;
 
     bool has_objects() const { return slot || spec.zeros_if_not_kept; }
@@ -58,7 +59,12 @@ class CheckpointSlots {
   const std::string optimizer_name_;
   train::TrackableList variables_;
   std::list<List> lists_;  // their addresses stay
+  bool are_all_like_variables_ = true;
 };
+
+// The slots of `target` that the rule uses: Keras has no others.
+void append_used_slots(const UpdateTarget& target, const optim::UpdateRule& rule,
+                       std::vector<distribute::Variable>& all);
 
 // A number that follows from others, the current value of a schedule for example; nothing is ever
 // restored into it.

@@ -50,6 +50,10 @@ void Optimizer::build(const std::vector<Variable>& variables) const { state_->bu
 void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) const {
   state_->finalize_variable_values(variables);
 }
+void Optimizer::exclude_from_weight_decay(const std::vector<Variable>& var_list,
+                                          const std::vector<std::string>& var_names) const {
+  state_->exclude_from_weight_decay(var_list, var_names);
+}
 void Optimizer::describe(std::string_view class_name, const Config& config) const {
   state_->class_name = class_name;
   state_->config = config;

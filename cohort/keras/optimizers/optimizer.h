@@ -76,6 +76,14 @@ class COHORT_API Optimizer {
   // optimizer has not seen).
   void finalize_variable_values(const std::vector<Variable>& variables) const;
 
+  // Lets these variables, and those in whose name one of the texts occurs ("bias"), keep their size
+  // where weight_decay makes the others smaller; in place of what an earlier call said. As in Keras
+  // no file holds it: a program says it again. Outside of steps.
+  // Errors: FailedPrecondition (the optimizer has slots already: call it before build and the first
+  // step).
+  void exclude_from_weight_decay(const std::vector<Variable>& var_list,
+                                 const std::vector<std::string>& var_names = {}) const;
+
   // How many updates were left out for gradients that were not finite: with parameter servers by
   // all workers together, elsewhere by each process, which is the same number. Outside of steps.
   int64_t skipped_updates() const;

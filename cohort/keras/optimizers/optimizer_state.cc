@@ -107,6 +107,7 @@ OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::Up
                                const CommonOptions& options)
     : name_(std::move(name)),
       rule_(with_transforms(std::move(rule), options)),
+      rule_without_decay_(optim::without_weight_decay(*rule_)),
       learning_rate_(learning_rate.value(), keras_floatx()),
       schedule_(learning_rate.schedule()),
       options_(options),
@@ -241,6 +242,7 @@ bool OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
   const int64_t iteration = iterations().value().item<int64_t>();
   UpdateStep step{
       .rule = *rule_,
+      .rule_without_decay = rule_without_decay_.get(),
       .learning_rate = learning_rate_at(iteration),
       .rate_is_scheduled = schedule_ != nullptr,
       .iteration = iteration,
@@ -356,11 +358,11 @@ const UpdateTarget* OptimizerState::find_target(const Variable& variable) const 
 
 UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
                                          size_t num_new) const {
-  UpdateTarget target{variable, {}};
+  UpdateTarget target{variable, {}, !excluded_.contains(variable)};
   const ScopedColocation beside(variable.impl());
   for (const optim::SlotSpec& slot : rule_->slots()) {
     const distribute::VariableSpec spec{
-        .shape = variable.shape(),
+        .shape = optim::slot_shape(slot.form, variable.shape()),
         .dtype = variable.dtype(),
         .options = {.name = str(name_, "/", slot.name, "/", variable.name()), .trainable = false}};
     const auto fill = [&](const distribute::ShardInfo& shard) {
@@ -377,6 +379,17 @@ UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
     target.slots.push_back(create_own_variable(spec, {fill, [] {}, describe}, pending));
   }
   return target;
+}
+
+void OptimizerState::exclude_from_weight_decay(const std::vector<Variable>& variables,
+                                               const std::vector<std::string>& names) {
+  std::lock_guard lock(mutex_);
+  if (!targets_.empty()) {
+    throw FailedPreconditionError(str("optimizer '", name_,
+                                      "' has been built; call exclude_from_weight_decay before "
+                                      "build and the first step"));
+  }
+  excluded_.set(variables, names);
 }
 
 void OptimizerState::build(const std::vector<Variable>& variables) {
@@ -430,9 +443,7 @@ Variable OptimizerState::average_of(const Variable& variable) {
 std::vector<Variable> OptimizerState::variables() {
   std::vector<Variable> all{iterations()};
   std::lock_guard lock(mutex_);
-  for (const UpdateTarget& target : targets_) {
-    all.insert(all.end(), target.slots.begin(), target.slots.end());
-  }
+  for (const UpdateTarget& target : targets_) append_used_slots(target, *rule_, all);
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include "cohort/distribute/gradients/exchange_plans.h"
 #include "cohort/keras/base/config.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
+#include "cohort/keras/optimizers/decay_exclusion.h"
 #include "cohort/keras/optimizers/gradient_accumulator.h"
 #include "cohort/keras/optimizers/learning_rate_value.h"
 #include "cohort/keras/optimizers/optimizer_options.h"
@@ -54,6 +55,9 @@ class OptimizerState final : public train::Trackable,
                 const GradientScaling& scaling = {});
   void build(const std::vector<Variable>& variables);
   void finalize_variable_values(const std::vector<Variable>& variables);
+  // See Optimizer.
+  void exclude_from_weight_decay(const std::vector<Variable>& variables,
+                                 const std::vector<std::string>& names);
   // The same for those of the variables that have averages, if the optimizer keeps any.
   void finish_fit(const std::vector<Variable>& variables);
 
@@ -102,6 +106,8 @@ class OptimizerState final : public train::Trackable,
 
   const std::string name_;
   const std::unique_ptr<const optim::UpdateRule> rule_;
+  // nullptr: weights do not decay.
+  const std::unique_ptr<const optim::UpdateRule> rule_without_decay_;
   LearningRateValue learning_rate_;
   const std::shared_ptr<const optim::LearningRateSchedule> schedule_;
   const keras::optimizers::CommonOptions options_;
@@ -111,6 +117,7 @@ class OptimizerState final : public train::Trackable,
   std::vector<std::pair<std::string, std::unique_ptr<DerivedNumber>>> derived_numbers_;
   std::shared_ptr<StrategyCore> strategy_;  // of the scope it was made in, if any
 
+  DecayExclusion excluded_;                           // from weight decay
   std::unique_ptr<GradientAccumulator> accumulator_;  // where updates are fewer than calls
   BuildOnce iterations_once_;
   Variable iterations_;

@@ -5,6 +5,7 @@
 #include "cohort/keras/base/named.h"
 #include "cohort/keras/optimizers/optimizer_config.h"
 #include "cohort/optim/adadelta.h"
+#include "cohort/optim/adafactor.h"
 #include "cohort/optim/adagrad.h"
 #include "cohort/optim/adam.h"
 #include "cohort/optim/adamax.h"
@@ -99,6 +100,12 @@ Adadelta::Adadelta(const AdadeltaOptions& options)
   describe("Adadelta", internal::optimizer_config(options));
 }
 
+Adafactor::Adafactor(const AdafactorOptions& options)
+    : Optimizer(options.name, optim::make_adafactor(rule_options<optim::AdafactorOptions>(options)),
+                options.learning_rate, common(options)) {
+  describe("Adafactor", internal::optimizer_config(options));
+}
+
 Adamax::Adamax(const AdamaxOptions& options)
     : Optimizer(options.name, optim::make_adamax(rule_options<optim::AdamaxOptions>(options)),
                 options.learning_rate, common(options)) {
@@ -136,6 +143,7 @@ const std::vector<Named<OptimizerClass>>& optimizer_classes() {
       {"Adam", {"adam"}, class_of<Adam, AdamOptions>},
       {"AdamW", {"adamw"}, class_of<AdamW, AdamWOptions>},
       {"RMSprop", {"rmsprop"}, class_of<RMSprop, RMSpropOptions>},
+      {"Adafactor", {"adafactor"}, class_of<Adafactor, AdafactorOptions>},
       {"Adagrad", {"adagrad"}, class_of<Adagrad, AdagradOptions>},
       {"Adadelta", {"adadelta"}, class_of<Adadelta, AdadeltaOptions>},
       {"Adamax", {"adamax"}, class_of<Adamax, AdamaxOptions>},

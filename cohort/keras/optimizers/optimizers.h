@@ -177,6 +177,37 @@ class COHORT_API Adadelta : public Optimizer {
       : Adadelta(AdadeltaOptions{.learning_rate = learning_rate}) {}
 };
 
+struct AdafactorOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_2_decay = -0.8;  // the second moment's decay at step t is 1 - t^beta_2_decay
+  double epsilon_1 = 1e-30;    // added to the squared gradient
+  double epsilon_2 = 1e-3;     // a step is a share of the variable's size, and of this at least
+  double clip_threshold = 1;   // the most that a step's direction has as its root mean square
+  // Keras's: a constant learning rate is 1 / sqrt(t) at most. It changes nothing, for the formula
+  // takes no other rate in any case.
+  bool relative_step = true;
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
+  std::string name = "Adafactor";
+};
+// See optim/adafactor.h. Means over a whole variable are part of its formula, so that it updates no
+// variable whose parts lie on several ps tasks.
+class COHORT_API Adafactor : public Optimizer {
+ public:
+  explicit Adafactor(const AdafactorOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit Adafactor(const Rate& learning_rate)
+      : Adafactor(AdafactorOptions{.learning_rate = learning_rate}) {}
+};
+
 struct AdamaxOptions {
   LearningRate learning_rate = 0.001;
   double beta_1 = 0.9;    // decay of the gradient's mean, in [0, 1)

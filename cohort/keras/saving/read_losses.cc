@@ -21,6 +21,21 @@ Reduction reduction_of(const std::string& name) {
   throw InvalidArgumentError(str("no reduction is called ", quoted(name)));
 }
 
+void read_alpha(FieldReader& field, double& alpha) { field("alpha", alpha); }
+void read_alpha(FieldReader& field, keras::losses::FocalAlpha& alpha) {
+  const Json* const found = field.find("alpha");
+  if (found == nullptr) return;
+  if (found->is_array()) {
+    std::vector<double> of_each;
+    field("alpha", of_each);
+    alpha = of_each;
+  } else {
+    double of_all = 0;
+    field("alpha", of_all);
+    alpha = of_all;
+  }
+}
+
 template <class Class, class Options = keras::losses::LossOptions>
 Loss make_read_loss(FieldReader& field) {
   Options options;
@@ -33,6 +48,12 @@ Loss make_read_loss(FieldReader& field) {
   if constexpr (requires { options.label_smoothing; }) {
     field("label_smoothing", options.label_smoothing);
   }
+  if constexpr (requires { options.ignore_class; }) field("ignore_class", options.ignore_class);
+  if constexpr (requires { options.apply_class_balancing; }) {
+    field("apply_class_balancing", options.apply_class_balancing);
+  }
+  if constexpr (requires { options.alpha; }) read_alpha(field, options.alpha);
+  if constexpr (requires { options.gamma; }) field("gamma", options.gamma);
   if constexpr (requires { options.delta; }) field("delta", options.delta);
   if constexpr (requires { options.axis; }) {
     field("axis", options.axis);
@@ -46,9 +67,15 @@ const std::vector<Named<Loss (*)(FieldReader&)>>& loss_classes() {
   using namespace keras::losses;
   static const std::vector<Named<Loss (*)(FieldReader&)>> all = {
       {"BinaryCrossentropy", {}, make_read_loss<BinaryCrossentropy, BinaryCrossentropyOptions>},
+      {"BinaryFocalCrossentropy",
+       {},
+       make_read_loss<BinaryFocalCrossentropy, BinaryFocalCrossentropyOptions>},
       {"CategoricalCrossentropy",
        {},
        make_read_loss<CategoricalCrossentropy, CategoricalCrossentropyOptions>},
+      {"CategoricalFocalCrossentropy",
+       {},
+       make_read_loss<CategoricalFocalCrossentropy, CategoricalFocalCrossentropyOptions>},
       {"CategoricalHinge", {}, make_read_loss<CategoricalHinge>},
       {"CosineSimilarity", {}, make_read_loss<CosineSimilarity, CosineSimilarityOptions>},
       {"Hinge", {}, make_read_loss<Hinge>},

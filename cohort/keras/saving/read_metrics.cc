@@ -40,6 +40,13 @@ PredictionMetric make_read_metric(FieldReader& field) {
   if constexpr (requires { options.sparse_y_pred; }) field("sparse_y_pred", options.sparse_y_pred);
   if constexpr (requires { options.threshold; }) field("threshold", options.threshold);
   if constexpr (requires { options.k; }) field("k", options.k);
+  if constexpr (requires { options.average; }) field("average", options.average);
+  if constexpr (requires { options.beta; }) field("beta", options.beta);
+  if constexpr (requires { options.class_aggregation; }) {
+    field("class_aggregation", options.class_aggregation);
+    field("num_regressors", options.num_regressors);
+    field("num_outputs", options.num_outputs);
+  }
   if constexpr (requires { options.top_k; }) {
     field("top_k", options.top_k);
     field("class_id", options.class_id);
@@ -147,6 +154,8 @@ const std::vector<Named<PredictionMetric (*)(FieldReader&)>>& metric_classes() {
        make_read_metric<CategoricalCrossentropy, CrossentropyOptions>},
       simple_metric<CategoricalHinge>("CategoricalHinge"),
       {"CosineSimilarity", {}, make_read_metric<CosineSimilarity, CosineSimilarityOptions>},
+      {"F1Score", {}, make_read_metric<F1Score, F1ScoreOptions>},
+      {"FBetaScore", {}, make_read_metric<FBetaScore, FBetaScoreOptions>},
       {"FalseNegatives", {}, make_read_metric<FalseNegatives, ConfusionCountOptions>},
       {"FalsePositives", {}, make_read_metric<FalsePositives, ConfusionCountOptions>},
       simple_metric<Hinge>("Hinge"),
@@ -166,6 +175,7 @@ const std::vector<Named<PredictionMetric (*)(FieldReader&)>>& metric_classes() {
       {"PrecisionAtRecall",
        {},
        [](FieldReader& field) { return make_read_best<PrecisionAtRecall>(field, "recall"); }},
+      {"R2Score", {}, make_read_metric<R2Score, R2ScoreOptions>},
       {"Recall", {}, make_read_metric<Recall, RecallOptions>},
       {"RecallAtPrecision",
        {},

@@ -355,7 +355,8 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     const Tensor labels = labels_for(y, output, {"loss", part.each.name()});
     const Tensor losses = part.each(labels, prediction, weight);
     const bool averages = !is_sum && !is_each;
-    const Tensor mask = mask_of(prediction);
+    const Tensor own_mask = mask_of(losses);  // of a loss that leaves examples out
+    const Tensor mask = own_mask.defined() ? own_mask : mask_of(prediction);
     const SumTerm mean = mask.defined() && averages
                              ? SumTerm{losses.sum() / count_unmasked(mask, losses)}
                              : SumTerm{losses, losses.numel()};

@@ -7,8 +7,9 @@
 namespace cohort::internal {
 
 // Writes to `value` and `slots` (contiguous, in the rule's order) in place.
-// Shapes: value [rows, ..], each slot as the value; gradient as the value, or with indices [n] of
-// int64, strictly ascending, rows of it [n, ..]; indices: undefined where the gradient is dense.
+// Shapes: value [rows, ..], each slot as the value, or as the rule says; gradient as the value, or
+// with indices [n] of int64, strictly ascending, rows of it [n, ..]; indices: undefined where the
+// gradient is dense.
 void apply_rule(const optim::UpdateRule& rule, const optim::StepScalars& scalars,
                 const Tensor& value, void* const* slots, const Tensor& gradient,
                 const Tensor& indices);

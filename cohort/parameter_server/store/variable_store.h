@@ -208,6 +208,7 @@ class VariableStore {
   Target target_of(const StoreOp& op) const;  // with mutex_ held
   static void check(const StoreOp& op, const Target& target);
   static void check_update(const UpdateShard& update, const Target& target);
+  static void check_slots(const UpdateShard& update, const Target& target);
   Value value_of(const Shard& shard, int64_t known_version) const;  // with the shard's mutex held
   // Makes the assignments that come next and are to small shards, if any; adds to `next` how many
   // they were.

@@ -161,11 +161,21 @@ void VariableStore::check_update(const UpdateShard& update, const Target& target
   } else {
     check_same_form(name, "the gradient", update.gradient, value);
   }
-  for (size_t i = 0; i < update.slots.size(); ++i) {
-    check_same_form(name, "a slot", target.slots[i]->value, value);
-  }
+  check_slots(update, target);
   update.rule->prepare(update.learning_rate, update.iteration);
   if (update.constraint) optim::check_projection(*update.constraint, value.sizes(), name);
+}
+
+void VariableStore::check_slots(const UpdateShard& update, const Target& target) {
+  const Tensor& value = target.shard->value;
+  const bool are_like_value = !update.rule->updates_whole_variables();
+  const auto specs = are_like_value ? std::vector<optim::SlotSpec>() : update.rule->slots();
+  for (size_t i = 0; i < update.slots.size(); ++i) {
+    const Tensor& slot = target.slots[i]->value;
+    const bool fits = !are_like_value && slot.scalar_type() == value.scalar_type() &&
+                      slot.sizes() == optim::slot_shape(specs[i].form, value.sizes());
+    if (!fits) check_same_form(target.shard->name, "a slot", slot, value);
+  }
 }
 
 // In place, unless somebody still reads the value.

@@ -201,7 +201,7 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
         .apply_here = [update =
                            TaskCopies::Update{.written = written,
                                               .gradient = gradient,
-                                              .rule = shared_rule(step.rule),
+                                              .rule = shared_rule(step, i),
                                               .learning_rate = step.learning_rate,
                                               .iteration = step.iteration,
                                               .constraint = variables_[i]->options().constraint}] {
@@ -213,12 +213,14 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
 
 void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateStep& step) {
   const ServedVariable& variable = *variables_[target];
+  const optim::UpdateRule& rule = step.rule_of(targets()[target]);
+  check_whole(rule, variable);
   const auto update = [&](const PlacedShard& shard) {
     UpdateShard op{.key = shard.place.key,
                    .slots = {},
                    .gradient = {},
                    .indices = {},
-                   .rule = shared_rule(step.rule),
+                   .rule = shared_rule(step, target),
                    .learning_rate = step.learning_rate,
                    .iteration = step.iteration};
     const auto index = static_cast<size_t>(shard.place.key.shard);
@@ -241,8 +243,9 @@ void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateS
   const Tensor indices = gradient._indices()[0].contiguous();
   const Tensor values = gradient._values();
   auto parts = split_ids(indices, variable.shape()[0], static_cast<int64_t>(shards.size()));
-  if (!step.rule.zero_gradient_is_no_op() || projection_of(variable) != nullptr)
+  if (!rule.zero_gradient_is_no_op() || projection_of(variable) != nullptr) {
     parts = with_empty_parts(std::move(parts), shards.size());
+  }
   for (const ShardIds& part : parts) {
     UpdateShard op = update(shards[part.shard]);
     op.gradient = values.narrow(0, part.begin, part.ids.numel());
@@ -252,10 +255,23 @@ void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateS
 }
 
 // A rule that outlives the optimizer: what is sent may be kept longer.
-std::shared_ptr<const optim::UpdateRule> PushExchange::shared_rule(const optim::UpdateRule& rule) {
+std::shared_ptr<const optim::UpdateRule> PushExchange::shared_rule(const UpdateStep& step,
+                                                                   size_t target) {
+  const optim::UpdateRule& rule = step.rule_of(targets()[target]);
   const std::lock_guard lock(mutex_);
-  if (rule_ == nullptr) rule_ = optim::make_rule(rule.config());
-  return rule_;
+  auto& shared = &rule == &step.rule ? rule_ : rule_without_decay_;
+  if (shared == nullptr) shared = optim::make_rule(rule.config());
+  return shared;
+}
+
+void PushExchange::check_whole(const optim::UpdateRule& rule,
+                               const ServedVariable& variable) const {
+  const size_t shards = variable.layout().shards.size();
+  if (!rule.updates_whole_variables() || shards == 1) return;
+  throw UnimplementedError(
+      str(rule.name(), " updates whole variables, but variable '", variable.name(), "' lies in ",
+          shards, " shards; make it without a partitioner, or with one that leaves it ",
+          "whole, or use another optimizer"));
 }
 
 }  // namespace cohort::internal

@@ -34,7 +34,9 @@ class PushExchange final : public GradientExchange {
   Tensor sum(const Gradients& all, size_t target, bool aggregate) const;
   UpdateResult push(const Gradients& all, const UpdateStep& step);
   void push_one(size_t target, const Tensor& gradient, const UpdateStep& step);
-  std::shared_ptr<const optim::UpdateRule> shared_rule(const optim::UpdateRule& rule);
+  std::shared_ptr<const optim::UpdateRule> shared_rule(const UpdateStep& step, size_t target);
+  // Errors: Unimplemented (the rule updates whole variables, and this one lies in shards).
+  void check_whole(const optim::UpdateRule& rule, const ServedVariable& variable) const;
 
   const std::shared_ptr<const StrategyCore> strategy_;
   VariableHost& host_;
@@ -42,7 +44,9 @@ class PushExchange final : public GradientExchange {
   std::vector<std::vector<std::shared_ptr<ServedVariable>>> slots_;  // by target
   PerTask<Gradients> gradients_;
   std::mutex mutex_;
-  std::shared_ptr<const optim::UpdateRule> rule_;  // guarded by mutex_
+  // Guarded by mutex_.
+  std::shared_ptr<const optim::UpdateRule> rule_;
+  std::shared_ptr<const optim::UpdateRule> rule_without_decay_;
 };
 
 }  // namespace cohort::internal

@@ -253,12 +253,29 @@ std::shared_ptr<PendingValue> RestoreSession::find_pending(uint32_t parent, std:
   return std::make_shared<Pending>(shared_from_this(), *node);
 }
 
+bool RestoreSession::has_place(Trackable& object) const {
+  const auto& position = restore_position(object);
+  return position != nullptr && position->session.get() == this;
+}
+
+// An object whose parent has no place has none either, or another way leads to it.
+bool RestoreSession::has_match_below(Trackable& root) {
+  std::unordered_set<const Trackable*> seen = {&root};
+  std::deque<Trackable*> pending = {&root};
+  while (!pending.empty()) {
+    Trackable* const object = pending.front();
+    pending.pop_front();
+    for (const TrackableChild& child : object->checkpoint_children()) {
+      if (object == &root && child.name == kSaveCounter) continue;
+      if (has_place(*child.object)) return true;
+      if (seen.insert(child.object).second) pending.push_back(child.object);
+    }
+  }
+  return false;
+}
+
 std::vector<std::string> RestoreSession::objects_without_values(Trackable& root) {
   std::vector<std::string> found;
-  const auto has_place = [this](Trackable& object) {
-    const auto& position = restore_position(object);
-    return position != nullptr && position->session.get() == this;
-  };
   std::unordered_set<const Trackable*> seen = {&root};
   std::deque<std::pair<std::string, Trackable*>> pending = {{"", &root}};
   while (!pending.empty()) {

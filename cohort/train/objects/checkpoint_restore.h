@@ -19,6 +19,9 @@
 
 namespace cohort::internal {
 
+// The number of saves, a child of the root of every checkpoint.
+inline constexpr const char* kSaveCounter = "save_counter";
+
 // Called when everything is read and nothing has changed yet, with the keys of the values that
 // objects here take; returns those that objects of the whole group take. What it throws ends the
 // restore.
@@ -41,6 +44,8 @@ class RestoreSession final : public LateRestore,
   void restore(train::Trackable& root, const RestoreAgreement& agree);
   // Names of the objects below `root` that have values, but got none from this checkpoint.
   std::vector<std::string> objects_without_values(train::Trackable& root);
+  // Whether an object below `root`, other than the counter of saves, is one of this checkpoint.
+  bool has_match_below(train::Trackable& root);
   // Keys of values that no object took.
   std::vector<std::string> values_without_object();
   void no_warning();
@@ -66,6 +71,7 @@ class RestoreSession final : public LateRestore,
   // `agree`: empty for what appears late, of which each process has its own time.
   void apply(const std::vector<Match>& matches, const RestoreAgreement& agree);
   void close_if_consumed();
+  bool has_place(train::Trackable& object) const;
   bool is_consumed(uint32_t node, const ObjectGraph::Attribute& attribute) const;
 
   FileSystem& files_;

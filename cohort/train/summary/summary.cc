@@ -1,11 +1,14 @@
 #include "cohort/train/summary/summary.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/image/color.h"
+#include "cohort/image/encode.h"
 #include "cohort/train/summary/event_encoding.h"
 #include "cohort/train/summary/event_writer.h"
 #include "cohort/train/summary/histogram.h"
@@ -43,6 +46,19 @@ bool record(const char* plugin, std::string_view name, const Options& options, c
 std::string encode_scalar(double value) {
   const auto bits = std::bit_cast<std::array<char, sizeof(float)>>(static_cast<float>(value));
   return internal::encode_event_numbers(EventDtype::kFloat, {}, {bits.data(), bits.size()});
+}
+
+void require_images(std::string_view name, const Tensor& data, const ImageOptions& options) {
+  const bool fits = data.defined() && data.dim() == 4 && data.size(3) >= 1 && data.size(3) <= 4;
+  if (!fits) {
+    throw InvalidArgumentError(str("the summary ", quoted(name), " is of ",
+                                   internal::describe(data),
+                                   "; images are [images, height, width, 1 to 4 channels]"));
+  }
+  if (options.max_outputs < 0) {
+    throw InvalidArgumentError(str("the summary ", quoted(name), ": max_outputs is ",
+                                   options.max_outputs, "; it must not be below 0"));
+  }
 }
 
 // What cannot be drawn on an axis.
@@ -88,6 +104,20 @@ bool text(std::string_view name, const StringTensor& data, const SummaryOptions&
 
 bool text(std::string_view name, std::string_view data, const SummaryOptions& options) {
   return text(name, StringTensor::scalar(data), options);
+}
+
+bool image(std::string_view name, const Tensor& data, const ImageOptions& options) {
+  return record("images", name, options, [&] {
+    require_images(name, data, options);
+    const Tensor shown = data.detach().narrow(0, 0, std::min(options.max_outputs, data.size(0)));
+    const Tensor pixels =
+        cohort::image::convert_image_dtype(shown, uint8, /*saturate=*/true).cpu().contiguous();
+    // The width and the height, then the files.
+    std::vector<std::string> values = {str(data.size(2)), str(data.size(1))};
+    for (int64_t i = 0; i < pixels.size(0); ++i) values.push_back(io::encode_png(pixels[i]));
+    const int64_t shape[] = {static_cast<int64_t>(values.size())};
+    return internal::encode_event_strings(shape, values);
+  });
 }
 
 bool keras_model(std::string_view name, std::string_view json, const SummaryOptions& options) {

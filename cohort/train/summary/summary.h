@@ -55,6 +55,19 @@ COHORT_API bool text(std::string_view name, const StringTensor& data,
 COHORT_API bool text(std::string_view name, std::string_view data,
                      const SummaryOptions& options = {});
 
+struct ImageOptions {
+  std::optional<int64_t> step = {};
+  int64_t max_outputs = 3;  // how many of the images are recorded, the first ones
+  std::string description = "";
+};
+
+// Images, each stored as a PNG.
+// Shapes: data [images, height, width, channels] with 1 (grey), 2 (grey and alpha), 3 (RGB) or 4
+// channels; floating numbers from 0 to 1, or integers from 0 to their dtype's largest. Others
+// become the nearest that there is. Errors: also InvalidArgument (another shape; max_outputs below
+// 0).
+COHORT_API bool image(std::string_view name, const Tensor& data, const ImageOptions& options = {});
+
 // A graph of operations: a serialized GraphDef of TensorFlow's
 // (tensorflow/core/framework/graph.proto), which is not looked into. TensorBoard's page of graphs
 // draws it. A run has one.

@@ -1,8 +1,10 @@
 #include "cohort/train/summary/summary.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -13,6 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
+#include "cohort/image/decode.h"
 #include "cohort/train/summary/testing_events.h"
 
 namespace cohort::summary {
@@ -86,6 +89,26 @@ TEST_F(SummaryTest, TextsOfAnyShape) {
   EXPECT_THAT(found[0].strings, ElementsAre("**bold**"));
   EXPECT_THAT(found[1].shape, ElementsAre(2, 2));
   EXPECT_THAT(found[1].strings, ElementsAre("a", "b", "c", "d"));
+}
+
+TEST_F(SummaryTest, ImagesArePngsAfterTheirSize) {
+  auto scope = writer.as_default(0);
+  const Tensor greys = at::arange(2 * 3 * 4, float32).reshape({2, 3, 4, 1}) / 12 - 0.5;
+  EXPECT_TRUE(image("greys", greys, {.description = "two"}));
+  EXPECT_TRUE(image("one", greys.expand({2, 3, 4, 3}), {.max_outputs = 1}));
+  const auto found = events();
+  ASSERT_THAT(tags_of(found), ElementsAre("greys", "one"));
+  EXPECT_EQ(found[0].plugin, "images");
+  ASSERT_EQ(found[0].strings.size(), 4u);
+  EXPECT_EQ(found[0].strings[0], "4");
+  EXPECT_EQ(found[0].strings[1], "3");
+  const Tensor first = io::decode_png(found[0].strings[2]);
+  EXPECT_TRUE(at::equal(first[0].squeeze(-1), at::zeros({4}, uint8)));  // below 0
+  EXPECT_EQ(first[2][3][0].item<int64_t>(), 106);                       // 255.5 * (11 / 12 - 0.5)
+  EXPECT_EQ(found[1].strings.size(), 3u);
+  expect_error<InvalidArgumentError>([&] { image("flat", greys[0]); }, "1 to 4 channels");
+  expect_error<InvalidArgumentError>([&] { image("none", greys, {.max_outputs = -1}); },
+                                     "max_outputs is -1");
 }
 
 TEST_F(SummaryTest, AGraphIsAnEventOfItsOwnAndNeedsNoStep) {

@@ -30,10 +30,12 @@ namespace {
 struct CallFrame {
   const LayerState* layer = nullptr;
   bool training = false;
+  bool said = false;  // whether anyone has said so, or it is what calls are by default
   const Structure& batch;  // the inputs of the outermost call
   const CallFrame* parent = nullptr;
 };
 thread_local const CallFrame* current_call = nullptr;
+thread_local bool calls_stay_with_inputs = false;
 
 // Whether the first tensor has any.
 bool has_rows(const Structure& inputs) {
@@ -45,11 +47,19 @@ bool has_rows(const Structure& inputs) {
   return rows.value_or(true);
 }
 
+// What a layer hands on without having been told says nothing.
+bool is_said(const std::optional<bool>& training) {
+  if (current_call == nullptr) return training.has_value();
+  return current_call->said || (training && *training != current_call->training);
+}
+
 class CallGuard {
  public:
   CallGuard(const LayerState& layer, const Structure& inputs, const keras::CallOptions& options)
       : frame_{&layer, options.training.value_or(current_call != nullptr && current_call->training),
+               is_said(options.training),
                current_call == nullptr ? inputs : current_call->batch, current_call} {
+    if (!frame_.said && layer.trains_by_default) frame_.training = true;
     current_call = &frame_;
   }
   ~CallGuard() { current_call = frame_.parent; }
@@ -85,6 +95,10 @@ std::optional<std::string> unless_empty(std::string text) {
 }
 
 }  // namespace
+
+CallsStayWithInputs::CallsStayWithInputs() : outer_(std::exchange(calls_stay_with_inputs, true)) {}
+
+CallsStayWithInputs::~CallsStayWithInputs() { calls_stay_with_inputs = outer_; }
 
 LayerState::LayerState(Layer& layer, std::string class_name, keras::layers::LayerOptions options)
     : layer(layer),
@@ -123,7 +137,7 @@ Structure LayerState::run(const Structure& inputs, const CallOptions& options,
 }
 
 Structure LayerState::beside_weights(const Structure& inputs) const {
-  if (is_in_step()) return inputs;
+  if (is_in_step() || calls_stay_with_inputs) return inputs;
   // While the layer is not built, another thread may be making its weights.
   const auto made = build_once.done() ? layer.weights() : keras::List<Variable>();
   if (made.empty()) return copied_to_device(inputs, first_device(*strategy_of(layer)));

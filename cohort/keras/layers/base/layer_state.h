@@ -46,6 +46,19 @@ class Visited {
 };
 
 // Thread safety: Layer's.
+// During its lifetime the calling thread's layer calls outside of steps run where their inputs lie,
+// not on the device of the layer's weights: in a pipeline.
+class CallsStayWithInputs {
+ public:
+  CallsStayWithInputs();
+  ~CallsStayWithInputs();
+  CallsStayWithInputs(const CallsStayWithInputs&) = delete;
+  CallsStayWithInputs& operator=(const CallsStayWithInputs&) = delete;
+
+ private:
+  bool outer_;
+};
+
 struct LayerState {
   static const LayerState& of(const keras::layers::Layer& layer) { return *layer.state_; }
   static LayerState& of(keras::layers::Layer& layer) { return *layer.state_; }
@@ -129,6 +142,8 @@ struct LayerState {
   keras::mixed_precision::Policy policy;
   bool autocast;
   bool trainable;
+  // What `training` is in calls outside of every model that do not say.
+  bool trains_by_default = false;
   bool tracked = false;  // by some other layer, which lists its variables
   bool has_taken_name = false;
   keras::regularizers::Regularizer activity_regularizer;

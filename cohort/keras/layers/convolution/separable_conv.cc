@@ -22,7 +22,7 @@ void separable_conv_fields(Fields& field, Filters& filters, Size& kernel_size, O
   field("pointwise_regularizer", options.pointwise_regularizer);
   field("pointwise_constraint", options.pointwise_constraint);
   bias_fields(field, options);
-  // Keras also writes what other convolutions say of their one kernel.
+  // Keras writes also those of the one kernel that other convolutions have.
   field.without_effect("kernel_initializer",
                        internal::field_json(initializers::Initializer("glorot_uniform")));
   field.without_effect("kernel_regularizer", nullptr);
