@@ -48,7 +48,7 @@ class FunctionalWriter {
     Json nodes = Json::array();
     Json options = Json::object();
     for (const std::string& option : options_of_calls(layer.class_name())) {
-      if (json["config"].value(option, false)) options[option] = true;
+      if (json["config"].value(option, Json()) == true) options[option] = true;
       json["config"].erase(option);
     }
     const std::vector<std::string>& names = named_inputs(layer.class_name());
