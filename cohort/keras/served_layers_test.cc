@@ -16,6 +16,8 @@
 #include <iterator>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/distribute/strategies/exponential_moving_average.h"
 #include "cohort/distribute/strategies/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/testing_served.h"
