@@ -1,13 +1,12 @@
 """Focal losses and ignored classes give Keras's losses and gradients, and are saved as Keras's."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from conftest import as_json, from_json
 from test_losses import DTYPES, REDUCTIONS, check_loss, random_for, softmax
+from test_models import read, write
 
 
 @pytest.mark.parametrize("options", [
@@ -81,18 +80,26 @@ def test_an_ignored_class_of_a_metric(probe, weighted):
     tf.keras.losses.BinaryFocalCrossentropy(apply_class_balancing=True, gamma=3.0),
     tf.keras.losses.CategoricalFocalCrossentropy(alpha=[0.2, 0.3, 0.5], label_smoothing=0.1),
     tf.keras.losses.SparseCategoricalCrossentropy(ignore_class=2)], ids=lambda loss: loss.name)
-def test_losses_of_saved_models_are_read(probe, tmp_path, loss):
-    """A model whose loss Keras wrote trains here as it does there."""
+def test_losses_of_saved_models_go_both_ways(probe, tmp_path, loss):
+    """A model whose loss and metrics Keras wrote trains here as it does there, and back."""
     random = np.random.default_rng(3)
-    model = tf.keras.Sequential([tf.keras.layers.Dense(3, activation="softmax", input_shape=(4,))])
-    model.compile("sgd", loss)
+    activation = "sigmoid" if loss.name.startswith("binary") else "softmax"
+    model = tf.keras.Sequential([tf.keras.layers.Dense(3, activation, input_shape=(4,))])
+    sparse = isinstance(loss, tf.keras.losses.SparseCategoricalCrossentropy)
+    metrics = [] if sparse else [
+        tf.keras.metrics.F1Score(average="macro", threshold=0.3),
+        tf.keras.metrics.FBetaScore(average="micro", beta=2.0),
+        tf.keras.metrics.R2Score(class_aggregation="variance_weighted_average")]
+    model.compile("sgd", loss, metrics=metrics)
     x = random.normal(size=(8, 4)).astype("float32")
     classes = random.integers(0, 3, 8)
-    sparse = isinstance(loss, tf.keras.losses.SparseCategoricalCrossentropy)
     y = classes if sparse else np.eye(3, dtype="float32")[classes]
-    path = str(tmp_path / "model")
-    model.save(path)
-    answer = probe("model", {"path": path, "inputs": as_json(x), "labels": as_json(y), "steps": 4})
-    assert "failed" not in answer, json.dumps(answer)
-    expected = [model.train_on_batch(x, y) for _ in range(4)]
+    write(model, tmp_path / "keras")
+    answer = probe("model", {"path": str(tmp_path / "keras"), "inputs": as_json(x),
+                             "labels": as_json(y), "steps": 4, "save": str(tmp_path / "ours")})
+    again = read(tmp_path / "ours")
+    expected = [model.train_on_batch(x, y, return_dict=True)["loss"] for _ in range(4)]
     np.testing.assert_allclose(answer["losses"], expected, rtol=1e-5)
+    assert again.loss.get_config() == loss.get_config()
+    assert [m.get_config() for m in again.compiled_metrics._user_metrics or []] == [
+        m.get_config() for m in metrics]
