@@ -312,6 +312,25 @@ def test_masks_of_models_follow_keras(probe, tmp_path):
     assert_outputs([from_json(output) for output in answer["outputs"]], expected)
 
 
+def test_constraints_hold_as_in_keras(probe, tmp_path):
+    rng = np.random.default_rng(7)
+    x = keras.Input((4, 3))
+    heads = L.MultiHeadAttention(2, 2, kernel_constraint=keras.constraints.MaxNorm(0.5, axis=[0, 1]))(x, x)
+    states = L.GRU(3, recurrent_constraint="unit_norm", bias_constraint="non_neg", return_sequences=True)(heads)
+    states = L.RNN(L.LSTMCell(3, kernel_constraint="non_neg"))(states)
+    model = keras.Model(x, L.EinsumDense("ab,bc->ac", 2, kernel_constraint="unit_norm")(states))
+    model.compile(keras.optimizers.SGD(0.5), "mse")
+    inputs = rng.normal(size=(8, 4, 3)).astype(np.float32)
+    labels = rng.normal(size=(8, 2)).astype(np.float32)
+    write(model, tmp_path / "keras")
+    answer = probe("model", {"path": str(tmp_path / "keras"), "inputs": as_json(inputs), "labels": as_json(labels),
+                             "steps": 4, "save": str(tmp_path / "cohort")})
+    losses = [model.train_on_batch(inputs, labels) for _ in range(4)]
+    np.testing.assert_allclose(answer["losses"], losses, rtol=1e-4)
+    for ours, theirs in zip(read(tmp_path / "cohort").weights, model.weights, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("make,inputs", [
     (lambda: L.Attention(), [(2, 5, 4)]), (lambda: L.AdditiveAttention(), [(2, 5, 4), (2, 6, 4), (2, 6, 4), (2, 6, 4)]),
     (lambda: L.EinsumDense("ab,bc->ac", 6), [(3, 4, 5)]), (lambda: L.TimeDistributed(L.Dense(2)), [(3, 4)]),
