@@ -57,7 +57,7 @@ TEST(ServedConstraints, AStepSeesThem) {
   const TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
   auto scope = strategy.scope();
-  const Variable w(at::ones({3}), {.constraint = constraints::NonNeg().in_optimizers()});
+  const Variable w(at::ones({3}), {.constraint = constraints::NonNeg()});
   const optimizers::SGD sgd({.learning_rate = 1});
   sgd.build({w});
   scope.close();

@@ -21,9 +21,9 @@
 
 namespace cohort::keras::constraints {
 
-// A value that holds one of those below, or any function from a weight to one of its shape;
-// default-made none. Thread safety: immutable.
-class COHORT_API Constraint {
+// One of those below, or any function from a weight to one of its shape; default-made none. Also
+// what a Variable takes as its constraint. Thread safety: immutable.
+class COHORT_API Constraint : public optim::Constraint {
  public:
   Constraint() = default;
   // "max_norm", "min_max_norm", "non_neg", "radial_constraint", "unit_norm", or the class's name.
@@ -35,21 +35,16 @@ class COHORT_API Constraint {
   requires(std::is_invocable_r_v<Tensor, const Fn&, const Tensor&> &&
            !std::convertible_to<Fn, std::string_view> && !std::derived_from<Fn, Constraint>)
       Constraint(Fn fn)
-      : constraint_(std::move(fn)) {}
+      : optim::Constraint(std::move(fn)) {}
 
-  explicit operator bool() const { return static_cast<bool>(constraint_); }
-  // Shape: w [..] -> [..]. Call it only if there is one.
-  Tensor operator()(const Tensor& w) const { return constraint_(w); }
   // Keras's form; nullopt for a function of the program.
   std::optional<Config> serialize() const;
-  const optim::Constraint& in_optimizers() const { return constraint_; }
 
  protected:
   Constraint(const optim::Projection& projection, const Config& config)
-      : constraint_(projection), config_(std::make_shared<const Config>(config)) {}
+      : optim::Constraint(projection), config_(std::make_shared<const Config>(config)) {}
 
  private:
-  optim::Constraint constraint_;
   std::shared_ptr<const Config> config_;  // nullptr: a function of the program
 };
 

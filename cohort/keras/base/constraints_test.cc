@@ -121,8 +121,8 @@ TEST(Constraints, HoldForAllRowsOfATable) {
 }
 
 TEST(Constraints, LeaveVariablesWithoutAGradientAlone) {
-  const Variable used(numbers({-1, 1}), {.constraint = NonNeg().in_optimizers()});
-  const Variable unused(numbers({-1, 1}), {.constraint = NonNeg().in_optimizers()});
+  const Variable used(numbers({-1, 1}), {.constraint = NonNeg()});
+  const Variable unused(numbers({-1, 1}), {.constraint = NonNeg()});
   const Variable own(numbers({3}), {.constraint = [](const Tensor& w) { return w.clamp(0, 2); }});
   const optimizers::SGD sgd({.learning_rate = 1});
   sgd.apply_gradients({{numbers({0, 0}), used}, {Tensor(), unused}, {numbers({0}), own}});

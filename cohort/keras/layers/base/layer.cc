@@ -186,7 +186,7 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOp
                   .trainable = options.trainable,
                   .synchronization = options.synchronization,
                   .aggregation = options.aggregation,
-                  .constraint = options.constraint.in_optimizers()},
+                  .constraint = options.constraint},
       .autocast = options.autocast && state_->casts_weights() && at::isFloatingType(dtype)};
   if (const auto* projection = spec.options.constraint.projection()) {
     optim::check_projection(*projection, shape, str(name, "' of layer '", this->name()));
