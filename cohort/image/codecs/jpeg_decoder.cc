@@ -1,13 +1,16 @@
 #include "cohort/image/codecs/jpeg_decoder.h"
 
-#include <jpeglib.h>
-
 #include <algorithm>
 #include <csetjmp>
-#include <cstdio>  // which jpeglib.h needs
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
+
+// Needs <cstdio> before it.
+// clang-format off
+#include <jpeglib.h>
+// clang-format on
 
 #include "cohort/core/error.h"
 

@@ -1,11 +1,14 @@
 #include "cohort/image/codecs/jpeg_encoder.h"
 
-#include <jpeglib.h>
-
 #include <csetjmp>
-#include <cstdio>  // which jpeglib.h needs
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
+
+// Needs <cstdio> before it.
+// clang-format off
+#include <jpeglib.h>
+// clang-format on
 
 #include "cohort/core/error.h"
 
