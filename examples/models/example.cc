@@ -31,10 +31,4 @@ Example make_example(const std::string& name, double dropout) {
   throw cohort::InvalidArgumentError("no example is called '" + name + "'");
 }
 
-std::vector<std::string> example_names() {
-  std::vector<std::string> names;
-  for (const Named& one : kExamples) names.emplace_back(one.name);
-  return names;
-}
-
 }  // namespace models

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace models {
 
@@ -37,6 +36,5 @@ struct Example {
 // By its name, "densenet", "bert", "ncf", "nmt" or "transformer". dropout: of those that have it.
 // Errors: InvalidArgument (another name).
 Example make_example(const std::string& name, double dropout);
-std::vector<std::string> example_names();
 
 }  // namespace models
