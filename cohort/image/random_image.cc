@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/where.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -13,6 +14,7 @@
 #include "cohort/image/flip.h"
 #include "cohort/image/image_shape.h"
 #include "cohort/ops/philox.h"
+#include "cohort/ops/sampling/stateless_fill.h"
 
 namespace cohort::image {
 namespace {
@@ -21,20 +23,13 @@ using internal::describe;
 using internal::Philox;
 using internal::str;
 
-constexpr uint64_t joined(uint32_t low, uint32_t high) { return uint64_t{high} << 32 | low; }
-
-// The words that TensorFlow's stateless operations draw from a seed: Philox, keyed by a first draw.
+// The words that TensorFlow's stateless operations draw from a seed.
 class SeededWords {
  public:
-  explicit SeededWords(const Seed& seed) {
-    constexpr uint64_t kFirstKey = joined(0x3ec8f720, 0x02461e29);
-    const auto mixed = Philox::block(kFirstKey, std::bit_cast<uint64_t>(seed[1]),
-                                     std::bit_cast<uint64_t>(seed[0]));
-    key_ = joined(mixed[0], mixed[1]);
-    stream_ = joined(mixed[2], mixed[3]);
-  }
+  explicit SeededWords(const Seed& seed) : random_(internal::philox_of(seed)) {}
+
   uint32_t next() {
-    if (used_ % 4 == 0) words_ = Philox::block(key_, stream_, used_ / 4);
+    if (used_ % 4 == 0) words_ = Philox::block(random_.seed(), random_.stream(), used_ / 4);
     return words_[used_++ % 4];
   }
   // In [0, 1).
@@ -45,7 +40,7 @@ class SeededWords {
   }
 
  private:
-  uint64_t key_, stream_;
+  const Philox random_;
   uint64_t used_ = 0;
   std::array<uint32_t, 4> words_{};
 };

@@ -10,16 +10,14 @@
 // themselves, and InvalidArgument (a range that is none). Thread safety: any thread.
 #pragma once
 
-#include <array>
-#include <cstdint>
-
 #include "cohort/core/export.h"
 #include "cohort/core/structure/tensor.h"
 #include "cohort/ops/random.h"
+#include "cohort/ops/sampling/stateless_random.h"
 
 namespace cohort::image {
 
-using Seed = std::array<int64_t, 2>;
+using Seed = random::StatelessSeed;
 
 // One of two, each image of a batch by itself.
 COHORT_API Tensor stateless_random_flip_left_right(const Tensor& images, const Seed& seed);
@@ -38,26 +36,26 @@ COHORT_API Tensor stateless_random_hue(const Tensor& images, double max_delta, c
 COHORT_API Tensor stateless_random_saturation(const Tensor& images, double lower, double upper,
                                               const Seed& seed);
 
-COHORT_API Tensor random_flip_left_right(
-    const Tensor& images,
-    const random::RandomGenerator& generator = random::get_global_generator());
-COHORT_API Tensor random_flip_up_down(
-    const Tensor& images,
-    const random::RandomGenerator& generator = random::get_global_generator());
-COHORT_API Tensor random_crop(
-    const Tensor& value, at::IntArrayRef size,
-    const random::RandomGenerator& generator = random::get_global_generator());
-COHORT_API Tensor random_brightness(
-    const Tensor& images, double max_delta,
-    const random::RandomGenerator& generator = random::get_global_generator());
-COHORT_API Tensor random_contrast(
-    const Tensor& images, double lower, double upper,
-    const random::RandomGenerator& generator = random::get_global_generator());
-COHORT_API Tensor random_hue(
-    const Tensor& images, double max_delta,
-    const random::RandomGenerator& generator = random::get_global_generator());
-COHORT_API Tensor random_saturation(
-    const Tensor& images, double lower, double upper,
-    const random::RandomGenerator& generator = random::get_global_generator());
+COHORT_API Tensor
+random_flip_left_right(const Tensor& images,
+                       const random::RandomGenerator& generator = random::get_global_generator());
+COHORT_API Tensor
+random_flip_up_down(const Tensor& images,
+                    const random::RandomGenerator& generator = random::get_global_generator());
+COHORT_API Tensor
+random_crop(const Tensor& value, at::IntArrayRef size,
+            const random::RandomGenerator& generator = random::get_global_generator());
+COHORT_API Tensor
+random_brightness(const Tensor& images, double max_delta,
+                  const random::RandomGenerator& generator = random::get_global_generator());
+COHORT_API Tensor
+random_contrast(const Tensor& images, double lower, double upper,
+                const random::RandomGenerator& generator = random::get_global_generator());
+COHORT_API Tensor
+random_hue(const Tensor& images, double max_delta,
+           const random::RandomGenerator& generator = random::get_global_generator());
+COHORT_API Tensor
+random_saturation(const Tensor& images, double lower, double upper,
+                  const random::RandomGenerator& generator = random::get_global_generator());
 
 }  // namespace cohort::image

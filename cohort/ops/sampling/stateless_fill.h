@@ -6,7 +6,15 @@
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random_options.h"
 
+namespace cohort::random {
+class StatelessSeed;
+}
+
 namespace cohort::internal {
+
+// The words of a seed, from their start. TensorFlow scrambles seeds, so that those that differ in
+// one bit give streams without likeness.
+Philox philox_of(const random::StatelessSeed& seed);
 
 // `out` is dense on the CPU, of a dtype that random_fill.h can fill. `random` stands at its start.
 // Errors: InvalidArgument (fill_stateless_uniform: bounds that an integer dtype cannot hold).

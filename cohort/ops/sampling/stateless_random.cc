@@ -21,6 +21,18 @@
 #include "cohort/ops/sampling/distributions.h"
 #include "cohort/ops/sampling/stateless_fill.h"
 
+namespace cohort::internal {
+
+// Half of the block that the seed counts is the key, the other half where counting begins.
+Philox philox_of(const random::StatelessSeed& seed) {
+  constexpr uint64_t kScrambleKey = uint64_t{0x02461e29} << 32 | 0x3ec8f720;
+  const auto words = Philox::block(kScrambleKey, static_cast<uint64_t>(seed.second()),
+                                   static_cast<uint64_t>(seed.first()));
+  return Philox(words[0] | uint64_t{words[1]} << 32, words[2] | uint64_t{words[3]} << 32);
+}
+
+}  // namespace cohort::internal
+
 namespace cohort::random {
 namespace {
 
@@ -28,16 +40,8 @@ using internal::describe;
 using internal::drawn_on_host;
 using internal::Operand;
 using internal::Philox;
+using internal::philox_of;
 using internal::str;
-
-// TensorFlow scrambles seeds, so that those that differ in one bit give streams without likeness:
-// half of the block that the seed counts is the key, the other half where counting begins.
-Philox philox_of(const StatelessSeed& seed) {
-  constexpr uint64_t kScrambleKey = uint64_t{0x02461e29} << 32 | 0x3ec8f720;
-  const auto words = Philox::block(kScrambleKey, static_cast<uint64_t>(seed.second()),
-                                   static_cast<uint64_t>(seed.first()));
-  return Philox(words[0] | uint64_t{words[1]} << 32, words[2] | uint64_t{words[3]} << 32);
-}
 
 bool is_index_dtype(DType dtype) { return dtype == int32 || dtype == int64; }
 
