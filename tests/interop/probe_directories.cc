@@ -44,7 +44,7 @@ Options directory_options(const Json& request) {
   return options;
 }
 
-Json element_json(const Structure& element) {
+Json row_json(const Structure& element) {
   if (element.is_leaf()) return json_of(element);
   Json members = Json::array();
   for (const Structure& member : element.members()) members.push_back(json_of(member));
@@ -55,7 +55,7 @@ Json directory_json(const DirectoryDataset& dataset) {
   Json json = {{"class_names", dataset.class_names()},
                {"file_paths", dataset.file_paths()},
                {"elements", Json::array()}};
-  for (const Structure& element : dataset) json["elements"].push_back(element_json(element));
+  for (const Structure& element : dataset) json["elements"].push_back(row_json(element));
   return json;
 }
 
@@ -113,7 +113,7 @@ Json read_timeseries(const Json& request) {
     for (const Structure& element :
          timeseries_dataset_from_array(tensor_of(request.at("data")), targets,
                                        request.at("sequence_length").get<int64_t>(), options)) {
-      elements.push_back(element_json(element));
+      elements.push_back(row_json(element));
     }
     return {{"elements", elements}};
   });
