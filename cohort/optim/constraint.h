@@ -40,10 +40,10 @@ struct Projection {
 
 // Errors: InvalidArgument (an axis that a variable of this shape has not; a kRadial that is no
 // square kernel of images; `variable` is named).
-void check_projection(const Projection& projection, at::IntArrayRef shape,
-                      const std::string& variable);
+COHORT_API void check_projection(const Projection& projection, at::IntArrayRef shape,
+                                 const std::string& variable);
 // Whether a row of the result depends on other rows.
-bool spans_rows(const Projection& projection, at::IntArrayRef shape);
+COHORT_API bool spans_rows(const Projection& projection, at::IntArrayRef shape);
 
 // A function from a variable's value to the one that it gets instead; default-made none.
 // Thread safety: immutable.

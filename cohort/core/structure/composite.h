@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/text.h"
+#include "cohort/core/error.h"
 
 namespace cohort::internal {
 
