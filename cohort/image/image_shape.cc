@@ -8,6 +8,12 @@
 #include "cohort/core/structure/row_memory.h"
 
 namespace cohort::internal::image {
+namespace {
+
+// Pixels. Tables of rows and columns are made before the picture, whose size memory limits.
+constexpr int64_t kMostOfSide = int64_t{1} << 24;
+
+}  // namespace
 
 std::vector<int64_t> ImageShape::sizes(int64_t new_height, int64_t new_width) const {
   if (is_batch) return {batch, new_height, new_width, channels};
@@ -29,9 +35,11 @@ ImageShape shape_of_images(const char* operation, const Tensor& images) {
 }
 
 void check_size(const char* operation, at::IntArrayRef size) {
-  if (size.size() == 2 && size[0] > 0 && size[1] > 0) return;
+  const auto fits = [](int64_t one) { return one > 0 && one <= kMostOfSide; };
+  if (size.size() == 2 && fits(size[0]) && fits(size[1])) return;
   throw InvalidArgumentError(str(operation, ": the size is ", shape_str(size),
-                                 "; it must be two positive numbers, height and width"));
+                                 "; it must be two positive numbers, height and width, up to ",
+                                 kMostOfSide));
 }
 
 Tensor copied(const Tensor& part) {

@@ -59,6 +59,11 @@ TEST(Resize, SaysWhatCannotBeResized) {
       ThrowsMessage<InvalidArgumentError>(HasSubstr("two positive numbers")));
   EXPECT_THAT(
       [&] {
+        resize(image, {int64_t{1} << 40, 4});
+      },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("up to 16777216")));
+  EXPECT_THAT(
+      [&] {
         resize(image, {4, 4}, {.method = "cubic"});
       },
       ThrowsMessage<InvalidArgumentError>(HasSubstr("no method 'cubic'")));

@@ -9,6 +9,7 @@
 #include <ATen/ops/where.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -126,6 +127,11 @@ int64_t check_frames(const char* what, const char* name, const Tensor& frames, b
           describe(frames)));
 }
 
+// Sequences with labels and no frames, of whose losses libtorch knows nothing. Shape: [batch].
+Tensor without_frames(const std::vector<int64_t>& frames, const std::vector<int64_t>& labels) {
+  return at::tensor(frames).eq(0).logical_and(at::tensor(labels).gt(0));
+}
+
 Tensor loss_of(const CtcLabels& labels, const Tensor& logits, const Tensor& logit_length,
                const CtcLossOptions& options) {
   const Tensor frames = options.logits_time_major ? logits : logits.transpose(0, 1);
@@ -140,7 +146,9 @@ Tensor loss_of(const CtcLabels& labels, const Tensor& logits, const Tensor& logi
     // The losses stay infinite here in spite of zero_infinity; their gradients are 0.
     const Tensor losses = std::get<0>(at::_ctc_loss(logs, labels.flat.to(logs.device()), lengths,
                                                     labels.lengths, blank, /*zero_infinity=*/true));
-    return losses.to(logits.scalar_type());
+    return at::where(without_frames(lengths, labels.lengths).to(losses.device()),
+                     std::numeric_limits<double>::infinity(), losses)
+        .to(logits.scalar_type());
   });
 }
 

@@ -53,6 +53,13 @@ TEST(CtcLoss, ASequenceWithoutEnoughFramesIsInfiniteAndMovesNothing) {
   EXPECT_GT(logits.grad().select(1, 1).abs().sum().item<float>(), 0);
 }
 
+TEST(CtcLoss, ASequenceWithoutFramesIsInfiniteUnlessItHasNoLabels) {
+  const Tensor losses = ctc_loss(constant({{1, 1}, {1, 2}}), at::zeros({3, 2, 3}), constant({2, 0}),
+                                 constant({0, 0}));
+  EXPECT_TRUE(std::isinf(losses[0].item<float>()));
+  EXPECT_FALSE(std::isinf(losses[1].item<float>()));
+}
+
 TEST(CtcLoss, RefusesWhatDoesNotFit) {
   const auto refused = [](const Tensor& labels, const Tensor& label_length,
                           const Tensor& logit_length, CtcLossOptions options = {}) {

@@ -66,7 +66,8 @@ TEST(OwnHostsTest, PartitionsLoudAndSilent) {
   runner.wait_for_line(listener, "heard one", seconds(20));
 
   runner.partition({listener}, {sender}, Partition::kSilent);
-  // The first number that is certainly lost, and some more.
+  // The first number that is certainly lost, and some more. The log is read beside the network.
+  runner.wait_for_line(sender, "sent ", seconds(20));
   const std::string log = runner.log(sender);
   const int lost = number_of(log.substr(0, log.rfind('\n'))) + 10;
   runner.wait_for_line(sender, "sent " + std::to_string(lost) + "$", seconds(20));
@@ -86,6 +87,7 @@ TEST(OwnHostsTest, APausedTaskGoesOn) {
   runner.start();
   runner.wait_for_line({"worker", 0}, "heard one", seconds(20));
   runner.pause({"worker", 0});
+  runner.wait_for_line({"worker", 1}, "sent ", seconds(20));
   const std::string log = runner.log({"worker", 1});
   const int later = number_of(log.substr(0, log.rfind('\n'))) + 3;
   runner.wait_for_line({"worker", 1}, "sent " + std::to_string(later) + "$", seconds(20));

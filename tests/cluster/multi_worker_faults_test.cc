@@ -381,6 +381,7 @@ TEST(MultiWorkerAlone, NumbersOfHostedReplicasAreChecked) {
   EXPECT_THAT(refused(-1, 1), HasSubstr("replicas is -1"));
   EXPECT_THAT(refused(1025, 1), HasSubstr("from 1 to 1024"));
   EXPECT_THAT(refused(2, 0), HasSubstr("threads_per_replica is 0"));
+  EXPECT_THAT(refused(2, 100'000), HasSubstr("threads_per_replica is 100000"));
 }
 
 TEST_F(MultiWorker, TheGroupFormsAgainWithoutARestartOfTheSurvivor) {

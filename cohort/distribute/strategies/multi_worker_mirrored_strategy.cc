@@ -137,9 +137,9 @@ void check_elastic(const ElasticOptions& elastic, size_t workers) {
     throw InvalidArgumentError(str("ElasticOptions: replicas is ", elastic.replicas,
                                    "; it must be from 1 to ", kMost, ", or 0 for none"));
   }
-  if (elastic.threads_per_replica < 1) {
+  if (elastic.threads_per_replica < 1 || elastic.threads_per_replica > kMost) {
     throw InvalidArgumentError(str("ElasticOptions: threads_per_replica is ",
-                                   elastic.threads_per_replica, "; it must be at least 1"));
+                                   elastic.threads_per_replica, "; it must be from 1 to ", kMost));
   }
   if (static_cast<size_t>(elastic.replicas) < workers) {
     throw InvalidArgumentError(str("ElasticOptions: ", elastic.replicas, " replicas for ", workers,

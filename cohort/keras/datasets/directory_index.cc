@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "cohort/core/error.h"
@@ -239,6 +240,11 @@ Tensor encoded_labels(const LabelledFiles& files, const std::string& mode) {
       if (label >= 0 && label < classes) rows[i][label] = 1;
     }
     return rows;
+  }
+  for (size_t i = 0; i < files.labels.size(); ++i) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (files.labels[i] >= -kMost - 1 && files.labels[i] <= kMost) continue;
+    throw InvalidArgumentError(str("label ", i, " is ", files.labels[i], ", which is no int32"));
   }
   const Tensor labels = at::empty({count}, int64);
   std::copy(files.labels.begin(), files.labels.end(), labels.data_ptr<int64_t>());

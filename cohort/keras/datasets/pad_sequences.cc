@@ -4,6 +4,8 @@
 #include <ATen/ops/full.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
@@ -47,6 +49,49 @@ std::vector<int64_t> element_shape(const std::vector<Tensor>& sequences) {
   return shape;
 }
 
+struct Range {
+  double least;
+  double greatest;
+
+  // Not of NaN.
+  bool holds(double value) const { return value >= least && value <= greatest; }
+};
+
+// The numbers that an integer dtype holds; nullopt of others, into which all are rounded.
+std::optional<Range> range_of(DType dtype) {
+  switch (dtype) {
+    case DType::Byte:
+      return Range{0, 255};
+    case DType::Char:
+      return Range{-128, 127};
+    case DType::Short:
+      return Range{-32768, 32767};
+    case DType::Int:
+      return Range{-2147483648.0, 2147483647.0};
+    case DType::Long:
+      return Range{-9223372036854775808.0, 9223372036854774784.0};
+    default:
+      return std::nullopt;
+  }
+}
+
+void check_value(const PadSequencesOptions& options) {
+  const std::optional<Range> range = options.dtype == DType::Half && std::isfinite(options.value)
+                                         ? Range{-65504, 65504}
+                                         : range_of(options.dtype);
+  if (!range || range->holds(options.value)) return;
+  refuse("value is ", options.value, ", which ", dtype_name(options.dtype), " does not hold");
+}
+
+void check_elements(size_t number, const Tensor& sequence, DType dtype) {
+  const std::optional<Range> range = range_of(dtype);
+  if (!range || sequence.numel() == 0 || sequence.scalar_type() == dtype) return;
+  for (const double value : {sequence.min().item<double>(), sequence.max().item<double>()}) {
+    if (range->holds(value)) continue;
+    refuse("sequence ", number, " has ", value, ", which ", dtype_name(dtype), " does not hold");
+  }
+}
+
 int64_t length_of(const std::vector<Tensor>& sequences, const std::optional<int64_t>& maxlen) {
   if (maxlen && *maxlen < 1) refuse("maxlen is ", *maxlen, "; it must be at least 1");
   if (maxlen) return *maxlen;
@@ -61,6 +106,7 @@ int64_t length_of(const std::vector<Tensor>& sequences, const std::optional<int6
 Tensor pad_tensors(const std::vector<Tensor>& sequences, const PadSequencesOptions& options) {
   const bool pad_before = is_pre("padding", options.padding);
   const bool cut_before = is_pre("truncating", options.truncating);
+  check_value(options);
   std::vector<int64_t> shape = element_shape(sequences);
   const int64_t length = length_of(sequences, options.maxlen);
   shape.insert(shape.begin(), {std::ssize(sequences), length});
@@ -71,6 +117,7 @@ Tensor pad_tensors(const std::vector<Tensor>& sequences, const PadSequencesOptio
       const int64_t size = std::min(sequence.size(0), length);
       if (size == 0) continue;
       sequence = sequence.narrow(0, cut_before ? sequence.size(0) - size : 0, size);
+      check_elements(i, sequence, options.dtype);
       padded.select(0, static_cast<int64_t>(i))
           .narrow(0, pad_before ? length - size : 0, size)
           .copy_(sequence);

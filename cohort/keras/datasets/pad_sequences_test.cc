@@ -6,6 +6,8 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "cohort/core/structure/structure.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/text.h"
@@ -48,6 +50,13 @@ TEST(PadSequences, WrongArgumentsAreRefused) {
   fails({.padding = "left"}, "padding is 'left'");
   fails({.truncating = ""}, "truncating is ''");
   fails({.maxlen = 0}, "maxlen is 0");
+  fails({.dtype = uint8, .value = -1}, "value is -1, which uint8 does not hold");
+  fails({.value = std::numeric_limits<double>::quiet_NaN()}, "which int32 does not hold");
+  expect_error<InvalidArgumentError>(
+      [] {
+        pad_sequences({{1}, {2, int64_t{1} << 40}});
+      },
+      "sequence 1 has 1.09951e+12, which int32 does not hold");
   expect_error<InvalidArgumentError>([] { pad_sequences(std::vector<Tensor>()); }, "maxlen must");
   expect_error<InvalidArgumentError>(
       [] {

@@ -222,6 +222,11 @@ TEST(TimeDistributed, SaysWhatDoesNotFit) {
                 pairs(tuple(at::ones({2, 3, 4}), at::ones({2, 2, 4})));
               }),
               HasSubstr("as many steps"));
+  const TimeDistributed whole(Lambda([](const Tensor& x) { return x.mean(); }), {.name = "t"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                whole(at::ones({2, 3, 4}));
+              }),
+              AllOf(HasSubstr("layer 't' gives each of 6 steps"), HasSubstr("of shape []")));
 }
 
 TEST(RecurrentModels, OfTwoReplicasTrainAsThatOfOne) {

@@ -52,10 +52,22 @@ class TimeDistributedImpl final : public Layer {
       return merge(leaf, rows * steps);
     });
     const Structure outputs = run_(merged, options);
-    return outputs.map([&](const Leaf& leaf) { return split(leaf, rows, steps, mask); });
+    return outputs.map([&](const Leaf& leaf) {
+      check_output(leaf, rows * steps);
+      return split(leaf, rows, steps, mask);
+    });
   }
 
  private:
+  // Errors: InvalidArgument (it is not one of as many examples).
+  void check_output(const Leaf& leaf, int64_t examples) const {
+    const Shape shape = leaf.sizes();
+    if (!shape.empty() && shape[0] == examples) return;
+    throw InvalidArgumentError(str(
+        "layer '", name(), "' gives each of ", examples, " steps to layer '", layer_.get()->name(),
+        "' as an example of one batch, but its output is of shape ", internal::shape_str(shape)));
+  }
+
   // The first input's shape. Errors: InvalidArgument.
   Shape check(const Structure& inputs) const {
     std::optional<Shape> first;

@@ -27,7 +27,7 @@ struct TimeDistributedOptions {
 class COHORT_API TimeDistributed : public LayerHandle {
  public:
   // Errors: of a call InvalidArgument (a tensor of rank 2 or less, or of other batch or steps than
-  // the first).
+  // the first; a layer whose output is not of as many examples as its input).
   explicit TimeDistributed(const LayerHandle& layer, TimeDistributedOptions options = {});
 };
 
