@@ -181,7 +181,7 @@ Structure StepReader::make_dummy() const {
 
 // The number in the sync group of the pipeline that reads for local replica `replica`.
 int StepReader::pipeline_of(size_t replica) const {
-  // A task that reads batches for hosted replicas has no number among pipelines: they read the same.
+  // A task that reads batches for hosted replicas has no number among pipelines: all read the same.
   if (is_in_pieces() && source_->numbering.total == 1) return source_->core->group().view()->task;
   size_t worker = 0;
   for (size_t end = 0; worker + 1 < iterators_.size(); ++worker) {
