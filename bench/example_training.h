@@ -11,7 +11,8 @@
 
 namespace bench {
 
-// Of examples/models, in sizes at which a step is worth its measure. Nothing for other names.
+// Trainings of examples/models, in sizes at which a step is worth its measure; nothing for other
+// names.
 std::optional<cohort::keras::ModelHandle> make_example_model(const std::string& name);
 
 // `model` on every replica of the strategy, `batch` samples each.

@@ -168,7 +168,7 @@ class Worker {
   std::string directory_;
   std::map<std::string, bench::Samples> samples_;
   std::map<int64_t, tf::distribute::MirroredStrategy> strategies_;
-  // By how many replicas the workers host.
+  // The strategies by how many replicas the workers host.
   std::map<int64_t, tf::distribute::MultiWorkerMirroredStrategy> workers_;
   int64_t next_step_ = 0;
   std::map<Key, Trained> trainings_;

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// By libtorch's operations, which gradients take.
+// The way by libtorch's operations, which gradients take.
 template <class Operation>
 Tensor by_operations(const Operation& operation, const Tensor& images) {
   return operation(images.clone().set_requires_grad(true)).detach();

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// By products of matrices, which gradients take.
+// The way by products of matrices, which gradients take.
 Tensor by_products(const Tensor& images, at::IntArrayRef size, const ResizeOptions& options) {
   return resize(images.to(float32).set_requires_grad(true), size, options).detach();
 }

@@ -62,7 +62,7 @@ TEST(AdafactorTest, SlotsLackADimension) {
   EXPECT_THAT(slot_shape(SlotForm::kWithoutLast, {7}), IsEmpty());
 }
 
-// With t = 1 the second moment is the squared gradient, so that each step is as long as the next.
+// If t is 1, the second moment is the squared gradient, so that each step is as long as the next.
 TEST(AdafactorTest, TheFirstStepHasTheSizeOfTheVariable) {
   const auto rule = make_adafactor();
   WholeTensors variable(*rule, at::full({4}, 2, float64));

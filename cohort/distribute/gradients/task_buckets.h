@@ -8,7 +8,7 @@
 // gradients a bucket holds two numbers for each variable: how many replicas have a gradient, and
 // how many of those are sparse.
 //
-// Where sums follow a tree over the replicas (SumDivision), a bucket has such a piece for each of
+// If sums follow a tree over the replicas (SumDivision), a bucket has such a piece for each of
 // the task's parts, twice in turn: other tasks read them where they lie. The sum goes elsewhere.
 //
 // Where the communicator works on devices, gradients of variables there are added up in buckets

@@ -58,8 +58,8 @@ struct MultiWorkerMirroredStrategyOptions {
 // config::set_logical_device_configuration has made more); their numbers may differ. Replica ids
 // are numbered worker by worker, the chief's first.
 //
-// With `elastic` there are as many replicas as it says; then `experimental_distribute_dataset` is
-// Unimplemented for AutoShardPolicy::FILE, HINT and OFF.
+// The program may say how many replicas there are (`elastic`); `experimental_distribute_dataset` is
+// then Unimplemented for AutoShardPolicy::FILE, HINT and OFF.
 //
 // Variables start from the values of the first worker, which also writes for all: checkpoints,
 // summaries. What Strategy calls collective, all workers must call, in the same order: making the

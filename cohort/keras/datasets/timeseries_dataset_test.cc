@@ -32,7 +32,7 @@ TEST(Timeseries, WithTargets) {
       steps(10), steps(10) * 10, 3, {.batch_size = 4, .start_index = 2, .end_index = 8});
   EXPECT_THAT(data::texts(pairs),
               ElementsAre("([[2, 3, 4], [3, 4, 5], [4, 5, 6], [5, 6, 7]], [20, 30, 40, 50])"));
-  // As many windows as there are targets.
+  // There are as many windows as targets.
   EXPECT_EQ(data::texts(timeseries_dataset_from_array(steps(10), steps(3), 3)).at(0),
             "([[0, 1, 2], [1, 2, 3], [2, 3, 4]], [0, 1, 2])");
   EXPECT_EQ(timeseries_dataset_from_array(steps(4), {}, 5).cardinality(), 0);

@@ -121,7 +121,7 @@ TEST(R2Score, AggregatesOutputsAndAdjusts) {
   EXPECT_NEAR(score({}).number(), (first + second) / 2, 1e-5);
   EXPECT_NEAR(score({.class_aggregation = "variance_weighted_average"}).number(),
               (5 * first + 83 * second) / 88, 1e-5);
-  // As in Keras, each label of each output is a sample.
+  // Each label of each output is a sample, as in Keras.
   EXPECT_NEAR(score({.num_regressors = 2}).number(), 1 - (1 - (first + second) / 2) * 7 / 5, 1e-5);
   EXPECT_NEAR(score({.num_regressors = 7}).number(), (first + second) / 2, 1e-5);
   EXPECT_THAT(thrown<InvalidArgumentError>([] { R2Score({.num_regressors = -1}); }),

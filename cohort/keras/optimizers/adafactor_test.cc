@@ -36,7 +36,7 @@ struct Trained {
                  Variable(drawn(2, {5}), {.name = "bias"}),
                  Variable(drawn(3, {2, 3, 4}), {.name = "heads"})};
   }
-  // Of `part` of `parts`: the gradients of all parts add up to the same.
+  // What `part` of `parts` brings: the gradients of all parts add up to the same.
   void step(uint64_t number, int64_t parts) const {
     GradientsAndVariables gradients;
     for (size_t i = 0; i < variables.size(); ++i) {

@@ -34,7 +34,7 @@ TEST(SampledLoss, OfAllClassesIsThatOfTheWholeSoftmax) {
   const Tensor biases = random::stateless_normal({kClasses}, {1, 2});
   const Tensor inputs = random::stateless_normal({2, 3}, {1, 3});
   const Tensor labels = constant({{4}, {0}});
-  // With accidental hits removed an example's own class is there once.
+  // If accidental hits are removed, an example's own class is there once.
   const Tensor losses = sampled_softmax_loss(weights, biases, labels, inputs, kClasses, kClasses,
                                              {.sampled_values = every_class()});
   const Tensor whole = sparse_softmax_cross_entropy_with_logits(

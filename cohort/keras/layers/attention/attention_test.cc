@@ -99,7 +99,7 @@ TEST(MultiHeadAttention, GivesScoresOfEachHead) {
   const Structure both = layer(tuple(x, y));
   EXPECT_EQ(both[1].tensor().sizes(), at::IntArrayRef({2, 3, 5, 6}));
   EXPECT_TRUE(both[0].tensor().equal(plain(tuple(x, y)).tensor()));
-  // Those of training are the scores before dropout.
+  // The scores of training are those before dropout.
   const Tensor scores = layer(tuple(x, y), {.training = true})[1].tensor();
   EXPECT_TRUE(scores.equal(both[1].tensor()));
 }
