@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 

@@ -7,6 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/core/text.h"
 #include "cohort/data/files/example_keys.h"
 #include "cohort/data/files/padded_rows.h"
 #include "cohort/data/iteration/row_specs.h"

@@ -5,6 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/core/text.h"
 #include "cohort/data/files/example_columns.h"
 #include "cohort/data/files/padded_rows.h"
 

@@ -7,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/structure/sparse_tensor.h"
+#include "cohort/core/text.h"
 #include "cohort/data/files/example_columns.h"
 
 namespace cohort::internal {
