@@ -33,7 +33,7 @@ struct Example {
   std::string metric;  // of compile, with the rows' weights
 };
 
-// By its name, "densenet", "bert", "ncf", "nmt" or "transformer". dropout: of those that have it.
+// Makes the example "densenet", "bert", "ncf", "nmt" or "transformer"; some of them have dropout.
 // Errors: InvalidArgument (another name).
 Example make_example(const std::string& name, double dropout);
 

@@ -46,7 +46,7 @@ void train(const Example& example, const Options& options) {
                                       .epochs = options.epochs,
                                       .verbose = options.verbose,
                                       .validation_data = data_of(test_rows)});
-  // Of a cluster all tasks print the same.
+  // All tasks of a cluster print the same.
   print_series("losses:", history["loss"]);
   print_series("test losses:", history["val_loss"]);
   print_series(("test " + example.metric + ":").c_str(), history["val_" + example.metric]);

@@ -1,4 +1,4 @@
-// From CSV files to what the model takes, in training and in predicting alike.
+// The way from CSV files to what the model takes, in training and in predicting alike.
 #pragma once
 
 #include <cohort/cohort.h>

@@ -8,7 +8,7 @@
 
 namespace tabular {
 
-// Which columns hold what a model cannot tell from their values.
+// The columns that hold what a model cannot tell from their values.
 struct Roles {
   std::string label;
   std::vector<std::string> texts;  // strings of several words

@@ -211,7 +211,7 @@ const std::function<Tensor(const Call&)>& operation_of(const std::string& op) {
   throw InvalidArgumentError("the probe has no operation " + op);
 }
 
-// With "gradient" the sum of the result times its own indices is differentiated by the images.
+// Differentiates the sum of the result times its own indices by the images, for "gradient".
 Json with_gradient(const std::function<Tensor(const Call&)>& operation, Call call) {
   Tensor images = call.inputs.at(0).clone().set_requires_grad(true);
   call.inputs[0] = images;

@@ -69,7 +69,7 @@ TEST_F(Preemption, SavesAtTheEndOfAStepThatIsNotGivenToIt) {
   while (!has_ended && std::chrono::steady_clock::now() < deadline) {
     v.assign_add(1);
     if (++steps == 3) taken_away = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a step, while the watcher looks
     handler.save_checkpoint_if_preempted();
     EXPECT_EQ(handler.total_run_calls(), steps);
   }
