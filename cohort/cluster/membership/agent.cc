@@ -83,6 +83,8 @@ int64_t MembershipAgent::generation() const { return core_->generation(); }
 std::exception_ptr MembershipAgent::error() const { return core_->error(); }
 void MembershipAgent::check(const rpc::Caller& caller) const { core_->check(caller); }
 int64_t MembershipAgent::stale_refused() const { return core_->stale_refused(); }
+const AgentOptions& MembershipAgent::options() const { return core_->options(); }
+rpc::Clock& MembershipAgent::clock() const { return core_->clock(); }
 bool MembershipAgent::in_callback() const { return core_->in_callback(); }
 
 void MembershipAgent::set_figure(const std::string& name, double value) {

@@ -78,6 +78,8 @@ class MembershipAgent {
   // generation g"; Unavailable (the caller knows a later generation; this agent asks for it).
   void check(const rpc::Caller& caller) const;
   int64_t stale_refused() const;
+  const AgentOptions& options() const;
+  rpc::Clock& clock() const;
   // Whether this thread is in a callback of the agent.
   bool in_callback() const;
 

@@ -64,6 +64,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   int64_t stale_refused() const;
   bool in_callback() const { return callbacks_.runs_here(); }
   const AgentOptions& options() const { return options_; }
+  rpc::Clock& clock() const { return clock_; }
 
  private:
   enum class State { kIdle, kRegistering, kMember, kEnded };
