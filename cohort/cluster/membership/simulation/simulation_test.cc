@@ -4,12 +4,11 @@
 // seed.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <string>
 
 #include "cohort/cluster/membership/simulation/cluster_simulation.h"
-#include "cohort/core/text.h"
+#include "cohort/cluster/membership/simulation/testing_numbers.h"
 
 namespace cohort::internal::membership {
 namespace {
@@ -20,12 +19,6 @@ constexpr uint64_t kHistories = 1500;
 #else
 constexpr uint64_t kHistories = 100;
 #endif
-
-uint64_t number_from(const char* variable, uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) return otherwise;
-  return static_cast<uint64_t>(parse_number<int64_t>(text).value_or(0));
-}
 
 struct Totals {
   uint64_t histories = 0;
