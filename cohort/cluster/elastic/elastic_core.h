@@ -113,6 +113,7 @@ class ElasticCore : public std::enable_shared_from_this<ElasticCore> {
   void check_count(Time now);
   void report(Time now);
   void refuse(const std::string& program);
+  void let_go(size_t stay);
   bool joins() const;
   // How long proposals of those are waited for whom no survivor knows.
   Duration left_to_settle() const;

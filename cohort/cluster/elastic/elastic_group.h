@@ -38,8 +38,9 @@ class ElasticGroup {
   // call, whose members are all alive. Begins anew by itself when another task is lost or comes
   // meanwhile. With `leaves` the record does not count this task among its members.
   // Errors: DeadlineExceeded (names who is alive and does not propose), Unavailable (fewer than
-  // min_tasks for `patience`; names who is gone), FailedPrecondition (the others have another
-  // program; a call is under way already), InvalidArgument (`mine`), what ended the membership.
+  // min_tasks for `patience`, names who is gone; too few stay if this task leaves),
+  // FailedPrecondition (the others have another program; a call is under way already),
+  // InvalidArgument (`mine`), what ended the membership.
   Record form(const Standing& mine);
   // The same without waiting: `done` is called once, on any thread.
   void start_form(const Standing& mine, Formed done);

@@ -240,6 +240,17 @@ TEST_F(ElasticGroupTest, WhoLeavesInGoodOrderIsNoMember) {
   EXPECT_FALSE(task(0).group->somebody_waits());
 }
 
+TEST_F(ElasticGroupTest, WhoLeavesTooFewHandsNothingOver) {
+  begin(2, 2);
+  form_all();
+  task(0).form({.step = 3, .program = "p"});
+  task(1).form({.step = 3, .program = "p", .leaves = true});
+  pass(seconds(2));
+  EXPECT_THAT(task(1).errors, ElementsAre(HasSubstr("needs 2 tasks, and 1 stay if "
+                                                    "/job:worker/task:1 leaves")));
+  EXPECT_EQ(task(0).records.size(), 1u);
+}
+
 TEST_F(ElasticGroupTest, WhoDoesNotProposeIsNamed) {
   options_.deadline = seconds(30);
   begin(2);

@@ -66,18 +66,17 @@ void ElasticCore::check_missing(Time now) {
 
 void ElasticCore::check_count(Time now) {
   const size_t alive = alive_in(*ground_->view, options_.group).size();
-  const auto least = static_cast<size_t>(std::max(options_.group.min_tasks, 1));
-  if (alive >= least && !call_->too_few) {
+  if (alive >= least(options_.group) && !call_->too_few) {
     call_->too_few_since.reset();
     return;
   }
   if (!call_->too_few_since) call_->too_few_since = now;
   if (now - *call_->too_few_since < options_.patience) return;
-  fail(rpc::make_error(
-      Code::kUnavailable,
-      str("group ", quoted(options_.group.name), " needs ", least, " tasks, and ", alive,
-          " have been alive for ", seconds_in(options_.patience), " s; gone: ", who_is_gone()),
-      "", {.generation = call_->generation, .phase = "forming"}));
+  fail(rpc::make_error(Code::kUnavailable,
+                       str("group ", quoted(options_.group.name), " needs ", least(options_.group),
+                           " tasks, and ", alive, " have been alive for ",
+                           seconds_in(options_.patience), " s; gone: ", who_is_gone()),
+                       "", {.generation = call_->generation, .phase = "forming"}));
 }
 
 void ElasticCore::report(Time now) {
@@ -88,7 +87,7 @@ void ElasticCore::report(Time now) {
   std::string line = str("group ", quoted(options_.group.name), ": waiting for ",
                          seconds_in(now - call_->began), " s for ");
   if (call_->too_few_since) {
-    line += str("at least ", options_.group.min_tasks, " tasks; gone: ", who_is_gone());
+    line += str("at least ", least(options_.group), " tasks; gone: ", who_is_gone());
   } else if (joins()) {
     line += "the end of the step of " + membership::list_tasks(tasks);
   } else {
@@ -106,7 +105,14 @@ std::string ElasticCore::who_is_gone() const {
     text +=
         str(text.empty() ? "" : ", ", member.task, " (", membership::state_name(member.state), ")");
   }
-  return text.empty() ? "nobody, but others have another program" : text;
+  return text.empty() ? "nobody, but others leave or have another program" : text;
+}
+
+void ElasticCore::let_go(size_t stay) {
+  fail(make_error(
+      Code::kUnavailable,
+      str("group ", quoted(options_.group.name), " needs ", least(options_.group), " tasks, and ",
+          stay, " stay if ", self_, " leaves: nobody takes over from it, so it may go as it is")));
 }
 
 void ElasticCore::refuse(const std::string& program) {

@@ -19,6 +19,8 @@ constexpr Duration kTick = std::chrono::milliseconds(10);
 constexpr Duration kCallTimeout = std::chrono::seconds(1);
 // How long a call waits for a key that may never come: it then looks at everything again.
 constexpr Duration kLookAgain = std::chrono::milliseconds(500);
+// The same for proposals of tasks that nobody knows, where there are too few.
+constexpr Duration kLookForMore = std::chrono::milliseconds(50);
 // The first of those that propose commits the record. If it does not, anybody does who has looked
 // as often.
 constexpr int kPatientLooks = 2;
@@ -189,10 +191,11 @@ void ElasticCore::judge_gathered() {
       std::find(refused.begin(), refused.end(), self_) != refused.end()) {
     return refuse(verdict.program);
   }
+  if (call_->too_few && call_->mine.standing.leaves) return let_go(verdict.members);
   const bool leads = ground.proposers.front() == self_ || ground.looks > kPatientLooks;
   if (verdict.next && leads) return commit(*verdict.next);
-  const Duration at_most =
-      to_settle > Duration::zero() ? std::min(to_settle, kLookAgain) : kLookAgain;
+  Duration at_most = call_->too_few ? kLookForMore : kLookAgain;
+  if (to_settle > Duration::zero()) at_most = std::min(at_most, to_settle);
   if (leads && !verdict.missing.empty()) {
     return wait_for(str(proposals_key(), verdict.missing.front()), at_most);
   }

@@ -30,6 +30,10 @@ std::optional<Record> latest(const std::optional<Record>& stored,
 
 }  // namespace
 
+size_t least(const GroupOptions& options) {
+  return static_cast<size_t>(std::max(options.min_tasks, 1));
+}
+
 bool is_alive(const View& view, const GroupOptions& options, const TaskId& task,
               uint64_t incarnation) {
   const Member* member = view.find(task);
@@ -89,7 +93,7 @@ Verdict judge(const View& view, const GroupOptions& options, const std::optional
   Record next{
       .number = std::max(verdict.last ? verdict.last->number : 0, (view.term - 1) * kNumbersOfTerm),
       .previous = stored ? stored->number : 0,
-      .term = view.term,
+      .service = view.service,
       .generation = view.generation};
   ++next.number;
   for (Proposal& proposal : proposals) {
@@ -100,7 +104,8 @@ Verdict judge(const View& view, const GroupOptions& options, const std::optional
       (standing.leaves ? next.leavers : next.members).push_back(std::move(proposal.proposer));
     }
   }
-  const bool enough = next.members.size() >= static_cast<size_t>(std::max(options.min_tasks, 1));
+  verdict.members = next.members.size();
+  const bool enough = verdict.members >= least(options);
   if (verdict.missing.empty() && enough) verdict.next = std::move(next);
   return verdict;
 }

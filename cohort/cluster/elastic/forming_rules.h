@@ -18,6 +18,8 @@ struct GroupOptions {
   std::vector<std::string> jobs = {"chief", "worker"};  // whose tasks may be members
 };
 
+// How many members a group has at least.
+size_t least(const GroupOptions& options);
 // Whether that process is alive in the view, and its job one of the group's.
 bool is_alive(const membership::View& view, const GroupOptions& options, const TaskId& task,
               uint64_t incarnation);
@@ -39,6 +41,7 @@ struct Verdict {
   std::optional<Record> last = {};   // the latest record that somebody knows
   // What must be equal in all members.
   std::string program = {};
+  size_t members = 0;               // how many propose with that program, and stay
   std::optional<Record> next = {};  // nothing is missing, and enough tasks are there
 };
 

@@ -56,7 +56,7 @@ void fields(auto& f, RecordMember& member) {
 void fields(auto& f, Record& record) {
   f(1, record.number);
   f(2, record.previous);
-  f(3, record.term);
+  f(3, record.service);
   f(4, record.generation);
   f(5, record.members, kMembers);
   f(6, record.leavers, kMembers);
@@ -68,7 +68,7 @@ void fields(auto& f, Proposal& proposal) {
 }
 
 static void check(const Record& record) {
-  require(record.number > 0 && record.generation > 0 && record.term > 0, "has no number");
+  require(record.number > 0 && record.generation > 0 && record.service != 0, "has no number");
   require(record.previous >= 0 && record.previous < record.number, "comes before its predecessor");
   require(!record.members.empty(), "has no members");
   check_tasks(record.members);

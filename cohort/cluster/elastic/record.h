@@ -41,10 +41,11 @@ struct RecordMember {
 
 // A group: what all of its members have agreed on.
 struct Record {
-  int64_t number = 0;      // greater than that of every record before
-  int64_t previous = 0;    // the number of the one before in the service's store; 0: none
-  int64_t term = 0;        // of the membership, when the group was formed
-  int64_t generation = 0;  // of the membership, when the group was formed
+  int64_t number = 0;    // greater than that of every record before
+  int64_t previous = 0;  // the number of the one before in the service's store; 0: none
+  // The service of the membership in which the group was formed, and what that one counted then.
+  uint64_t service = 0;
+  int64_t generation = 0;
   // In order of their tasks, which is that of their ranks. Each has proposed itself, and all were
   // alive together.
   std::vector<RecordMember> members = {};

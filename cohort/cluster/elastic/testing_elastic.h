@@ -21,7 +21,7 @@ inline RecordMember member(int index, int64_t step, const std::string& program =
 }
 
 inline Record record(int64_t number, std::vector<RecordMember> members) {
-  return {.number = number, .term = 1, .generation = 1, .members = std::move(members)};
+  return {.number = number, .service = 99, .generation = 1, .members = std::move(members)};
 }
 
 // With workers 0 to `tasks` - 1, of which those in `gone` are lost.
