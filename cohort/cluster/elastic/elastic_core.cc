@@ -193,6 +193,13 @@ std::optional<Record> ElasticCore::current() const {
   return current_;
 }
 
+bool ElasticCore::must_form() const {
+  const std::lock_guard lock(mutex_);
+  const membership::ViewPtr view = agent_.view();
+  return current_ && view && agent_.generation() != 0 &&
+         (view->service != current_->service || !is_whole(*current_, *view, options_.group));
+}
+
 std::vector<TaskId> ElasticCore::lost() const {
   const std::lock_guard lock(mutex_);
   const membership::ViewPtr view = agent_.view();

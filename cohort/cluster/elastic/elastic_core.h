@@ -40,6 +40,7 @@ class ElasticCore : public std::enable_shared_from_this<ElasticCore> {
   bool somebody_waits() const;
   void ask_to_form();
   std::optional<Record> current() const;
+  bool must_form() const;
   std::vector<TaskId> lost() const;
   void stop();
 

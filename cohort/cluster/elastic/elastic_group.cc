@@ -28,6 +28,7 @@ Record ElasticGroup::form(const Standing& mine) {
 bool ElasticGroup::somebody_waits() const { return core_->somebody_waits(); }
 void ElasticGroup::ask_to_form() { core_->ask_to_form(); }
 std::optional<Record> ElasticGroup::current() const { return core_->current(); }
+bool ElasticGroup::must_form() const { return core_->must_form(); }
 std::vector<TaskId> ElasticGroup::lost() const { return core_->lost(); }
 
 }  // namespace cohort::internal::elastic

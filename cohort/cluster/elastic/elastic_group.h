@@ -6,7 +6,7 @@
 //   elastic::Record record = group.form({.step = 41, .reached = 42, .program = digest});
 //   ...                                   // take the state of record.step() from a holder; steps
 //   if (group.somebody_waits()) ...       // at the first member: tell the others; then all form
-//   if (!group.lost().empty()) ...        // a member is gone: form
+//   if (group.must_form()) ...            // a member is gone, say: form
 //
 // docs/membership.md, "Elastic groups: forming", says how and why it is safe.
 #pragma once
@@ -54,6 +54,9 @@ class ElasticGroup {
 
   // The record that form() has given last.
   std::optional<Record> current() const;
+  // Whether its members must form again: one of them is not alive any more, or another service
+  // coordinates the membership, whose store knows of no group. It costs no call.
+  bool must_form() const;
   // Its members that are not alive any more, lost or left; without a record, or where this task
   // itself is in no group just now: none.
   std::vector<TaskId> lost() const;

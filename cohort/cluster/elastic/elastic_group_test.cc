@@ -154,6 +154,7 @@ TEST_F(ElasticGroupTest, TheFirstGroupIsAllThatAreThere) {
     EXPECT_EQ(task(i).records[0], task(0).records[0]);
     EXPECT_FALSE(task(i).group->somebody_waits());
     EXPECT_THAT(task(i).group->lost(), IsEmpty());
+    EXPECT_FALSE(task(i).group->must_form());
     EXPECT_EQ(task(i).group->current(), task(0).records[0]);
   }
   EXPECT_THAT(indices(task(0).records[0]), ElementsAre(0, 1, 2));
@@ -166,6 +167,7 @@ TEST_F(ElasticGroupTest, SurvivorsGoOnFromTheLastStepThatSomebodyHas) {
   kill(0);
   kill(2);
   EXPECT_THAT(task(1).group->lost(), ElementsAre(worker(0), worker(2)));
+  EXPECT_TRUE(task(1).group->must_form());
   task(1).form({.step = 41, .reached = 42, .program = "p"});
   task(3).form({.step = 42, .program = "p"});
   pass(milliseconds(50));
@@ -340,6 +342,7 @@ TEST_F(ElasticGroupTest, ANewServiceGoesOnFromWhatTheTasksKnow) {
   start(2).form({.program = "p"});
   pass(seconds(3));
   EXPECT_EQ(task(0).agent->view()->term, 2);
+  EXPECT_TRUE(task(0).group->must_form());
   EXPECT_THAT(task(2).records, IsEmpty());  // the others have not asked for it
   task(1).form({.step = 5, .reached = 6, .program = "p"});
   task(0).form({.step = 6, .program = "p"});

@@ -76,6 +76,8 @@ void ElasticCore::read() {
 void ElasticCore::have_read(const StoreReply& reply) {
   Ground& ground = *ground_;
   if (ground.stored != reply.value) {
+    if (!reply.has_value)
+      return end_round();  // another service answers, of which no view tells yet
     ground.stored = reply.value;
     ground.record = Record::decode(reply.value);
     ground.has_proposed = false;

@@ -44,6 +44,7 @@ void FormingWorld::check_record(const Life& life, const Record& record) {
     violate(str("too few members: ", describe(record)));
   }
   if (!is_new) return;
+  ++result_.records;
   for (const RecordMember& member : record.members) check_member(record, member);
   for (const RecordMember& leaver : record.leavers) check_member(record, leaver);
   if (record.holders().empty() && record.leavers.empty()) {

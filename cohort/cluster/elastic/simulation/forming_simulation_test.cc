@@ -18,7 +18,7 @@ namespace {
 
 // Within a second.
 #ifdef __OPTIMIZE__
-constexpr uint64_t kHistories = 200;
+constexpr uint64_t kHistories = 150;
 #else
 constexpr uint64_t kHistories = 20;
 #endif

@@ -59,7 +59,7 @@ void FormingWorld::take(Life& life, const Record& record) {
   } else if (life.step < record.step()) {
     // The state comes from one that has it, or that one is lost first.
     return later(life, milliseconds(1), milliseconds(20), [this, &life] {
-      if (!life.group->lost().empty() || boards_[life.record->number].given_up) return form(life);
+      if (life.group->must_form() || boards_[life.record->number].given_up) return form(life);
       ++(life.step == kNoStep ? result_.comers : result_.behind);
       life.step = life.reached = life.record->step();
       work(life);
@@ -75,7 +75,7 @@ void FormingWorld::work(Life& life) {
 // A task learns between its actions that a member is lost, or that another one has learned it.
 void FormingWorld::go(Life& life) {
   Board& board = boards_[life.record->number];
-  if (!life.group->lost().empty() || board.given_up) return form(life);
+  if (life.group->must_form() || board.given_up) return form(life);
   const size_t size = life.record->members.size();
   const auto done = [&](const auto& entry) { return entry.second > life.step; };
   if (life.reached == life.step) {

@@ -176,7 +176,6 @@ FormingResult FormingWorld::run() {
   if (result_.violation.empty() && !works_as_one()) violate("the tasks do not work as one group");
   result_.longest_end_ms = static_cast<double>((time_.now() - begin).count()) / 1e6;
   result_.tasks = tasks_;
-  result_.records = static_cast<int>(records_.size());
   return result_;
 }
 
