@@ -173,10 +173,16 @@ void ElasticCore::gather() {
   ground_->gathered.clear();
   ground_->to_gather = ground_->proposers.size();
   for (const TaskId& task : ground_->proposers) {
-    ask("get", {.key = str(proposals_key(), task)}, kCallTimeout, [this](const StoreReply& reply) {
-      if (reply.has_value) ground_->gathered.push_back(Proposal::decode(reply.value));
-      if (--ground_->to_gather == 0) judge_gathered();
-    });
+    ask("get", {.key = str(proposals_key(), task)}, kCallTimeout,
+        [this, task](const StoreReply& reply) {
+          if (reply.has_value) {
+            ground_->gathered.push_back(Proposal::decode(reply.value));
+            if (ground_->gathered.back().proposer.task != task) {
+              throw DataLossError(str("a proposal of ", task, " names another task"));
+            }
+          }
+          if (--ground_->to_gather == 0) judge_gathered();
+        });
   }
 }
 

@@ -13,6 +13,7 @@ using membership::View;
 // Numbers of a term begin behind those that earlier terms can have used. A new service, whose store
 // is empty, may hear of the latest record only after it has got one of its own.
 constexpr int64_t kNumbersOfTerm = 1'000'000;
+constexpr int64_t kMostTerms = 1'000'000'000;
 
 bool is_of_group(const Member& member, const GroupOptions& options) {
   return !member.observer &&
@@ -90,11 +91,11 @@ Verdict judge(const View& view, const GroupOptions& options, const std::optional
   if (proposals.empty()) return verdict;
   const bool goes_on = verdict.last && is_inhabited(*verdict.last, view, options);
   verdict.program = goes_on ? verdict.last->program() : proposals.front().proposer.standing.program;
-  Record next{
-      .number = std::max(verdict.last ? verdict.last->number : 0, (view.term - 1) * kNumbersOfTerm),
-      .previous = stored ? stored->number : 0,
-      .service = view.service,
-      .generation = view.generation};
+  Record next{.number = std::max(verdict.last ? verdict.last->number : 0,
+                                 (std::min(view.term, kMostTerms) - 1) * kNumbersOfTerm),
+              .previous = stored ? stored->number : 0,
+              .service = view.service,
+              .generation = view.generation};
   ++next.number;
   for (Proposal& proposal : proposals) {
     const Standing& standing = proposal.proposer.standing;

@@ -15,6 +15,8 @@ using membership::AtMost;
 using membership::AtMostText;
 using membership::kMostTasks;
 
+// So that the next one is a number, too.
+constexpr int64_t kMostNumbers = int64_t{1} << 53;
 constexpr AtMost kMembers{"members", kMostTasks};
 
 template <class Holds>
@@ -34,6 +36,9 @@ void check_tasks(const std::vector<RecordMember>& tasks) {
   for (size_t i = 0; i < tasks.size(); ++i) {
     require(!tasks[i].task.job.empty() && tasks[i].incarnation != 0, "has a task without a name");
     require(i == 0 || tasks[i - 1].task < tasks[i].task, "has tasks in a wrong order");
+    const Standing& standing = tasks[i].standing;
+    require(standing.step >= kNoStep && standing.reached >= standing.step,
+            "has a step that is none");
   }
 }
 
@@ -68,6 +73,7 @@ void fields(auto& f, Proposal& proposal) {
 }
 
 static void check(const Record& record) {
+  require(record.number <= kMostNumbers, "has a number that is too large");
   require(record.number > 0 && record.generation > 0 && record.service != 0, "has no number");
   require(record.previous >= 0 && record.previous < record.number, "comes before its predecessor");
   require(!record.members.empty(), "has no members");

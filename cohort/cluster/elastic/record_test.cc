@@ -64,6 +64,8 @@ TEST(ElasticRecord, WhatContradictsItselfIsRefused) {
   refused(record(7, {member(1, 1), member(0, 1)}), "in a wrong order");
   refused(record(7, {member(1, 1), member(1, 1)}), "in a wrong order");
   refused(record(7, {member(0, 1, "p"), member(1, 1, "q")}), "has members of two programs");
+  refused(record(int64_t{1} << 60, {member(0, 1)}), "has a number that is too large");
+  refused(record(7, {member(0, -2)}), "has a step that is none");
   Record old = record(7, {member(0, 1)});
   old.previous = 7;
   refused(old, "comes before its predecessor");
