@@ -178,7 +178,7 @@ void AgentCore::beat(Time when) {
   // means.
   if (now - when > heartbeat_.interval / 2) heard_ = now;
   if (now - heard_ >= heartbeat_.dead_after) service_lost();
-  if (state_ == State::kEnded) return;
+  if (state_ != State::kMember) return;
   send_heartbeat();
   after(heartbeat_.interval, [this](Time next) { beat(next); });
 }
@@ -319,7 +319,7 @@ void AgentCore::failed(const std::exception_ptr& error) {
   const Duration grace = heartbeat_.reconnect_grace;
   if (!first && now - *trouble_since_ >= grace) {
     service_lost();
-    if (state_ != State::kEnded) look_soon(heartbeat_.interval / 2);
+    if (state_ == State::kMember) look_soon(heartbeat_.interval / 2);
   } else {
     look_soon(first ? Duration::zero() : grace / 3);
   }

@@ -87,6 +87,8 @@ void AgentCore::decide_where(bool is_complete) {
   const SearchResult found = decide({.self = options_.task,
                                      .term_seen = term_seen_,
                                      .service = record_ ? record_->service : 0,
+                                     .waits_long = clock_.now() - began_ >=
+                                                   kLongWaits * heartbeat_.dead_after,
                                      .may_prepare = record_ || options_.elastic->may_begin,
                                      .standings = standings_,
                                      .is_complete = is_complete});

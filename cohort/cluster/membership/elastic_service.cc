@@ -1,7 +1,7 @@
 #include "cohort/cluster/membership/elastic_service.h"
 
-#include <atomic>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "cohort/cluster/membership/coordination_service.h"
@@ -16,6 +16,8 @@ namespace {
 
 // Between looks for another service, while this one's group does not count.
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+// The same of one whose group counts, while a task is missing.
+constexpr Duration kLookForMissingEvery = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -35,19 +37,22 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
   void coordinate(const View& record) {
     CoordinationOptions options = options_.options();
     options.roster.elastic->record = record;
+    const Duration dead_after = options.roster.heartbeat.dead_after;
     ServicePtr service;
     {
       const std::lock_guard lock(mutex_);
       if (stopped_ || current_) return;
       service = std::make_shared<CoordinationService>(clock_, std::move(options));
       current_ = service;
+      waits_since_ = clock_.now();
+      dead_after_ = dead_after;
     }
     options_.log(record.generation == 0
                      ? str(options_.self, " holds the coordination service of a new group")
                      : str(options_.self, " holds the coordination service, after that of ",
                            record.coordinator, " (term ", record.term, ", generation ",
                            record.generation, ")"));
-    look_later(service);
+    look_later(service, kLookEvery);
   }
 
   Standing standing() const {
@@ -74,8 +79,8 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
   }
 
  private:
-  void look_later(const ServicePtr& service) {
-    clock_.call_at(clock_.now() + kLookEvery,
+  void look_later(const ServicePtr& service, Duration delay) {
+    clock_.call_at(clock_.now() + delay,
                    [weak = weak_from_this(), held = std::weak_ptr(service)] {
                      const auto self = weak.lock();
                      const ServicePtr kept = held.lock();
@@ -83,13 +88,25 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
                    });
   }
 
+  // A group that counts may be one of two all the same, where processes were taken for ended: it
+  // asks those that it misses.
   void look(const ServicePtr& service) {
-    if (!standing().agreed) {
-      for (const TaskId& task : options_.tasks) {
-        if (task != options_.self) ask(task, service);
+    const View view = service->status();
+    const bool agreed = view.agreed();
+    {
+      const std::lock_guard lock(mutex_);
+      if (agreed) {
+        waits_since_.reset();
+      } else if (!waits_since_) {
+        waits_since_ = clock_.now();
       }
     }
-    look_later(service);
+    for (const TaskId& task : options_.tasks) {
+      const Member* member = view.find(task);
+      const bool is_in = member != nullptr && member->state == TaskState::kAlive;
+      if (task != options_.self && !(agreed && is_in)) ask(task, service);
+    }
+    look_later(service, agreed ? kLookForMissingEvery : kLookEvery);
   }
 
   void ask(const TaskId& task, const ServicePtr& service) {
@@ -115,11 +132,13 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
 
   void heard(const ServicePtr& service, const TaskId& task, const Standing& other) {
     const Standing own = standing();
-    if (own.agreed || own.stage == Stage::kEnded) return;
-    // Others are in a group whose service this task cannot reach: it must not begin another.
-    const bool has_group = own.stage == Stage::kPrepares && own.term_seen == 0 &&
-                           other.stage == Stage::kObeys && other.term_seen > 0;
-    if (!has_group && !goes_before(task, other, options_.self, own)) return;
+    bool waits_long = false;
+    {
+      const std::lock_guard lock(mutex_);
+      waits_long = current_ == service && waits_since_ &&
+                   clock_.now() - *waits_since_ >= kLongWaits * dead_after_;
+    }
+    if (!gives_way(options_.self, own, waits_long, task, other)) return;
     const std::string why = str("the coordination service of ", task, " goes before that of ",
                                 options_.self, " (term ", other.term, ", here ", own.term, ")");
     // Members may act in a group that has started: they must learn that it is none.
@@ -142,6 +161,8 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
 
   mutable std::mutex mutex_;  // guards what follows
   ServicePtr current_;
+  std::optional<rpc::Clock::Time> waits_since_;  // for its group to count
+  Duration dead_after_{0};
   bool stopped_ = false;
 };
 

@@ -24,6 +24,23 @@ bool goes_before(const TaskId& task, const Standing& standing, const TaskId& oth
   return rank(task, standing) < rank(other, others);
 }
 
+bool gives_way(const TaskId& self, const Standing& own, bool waits_long, const TaskId& task,
+               const Standing& other) {
+  const bool counts = other.stage == Stage::kHolds && other.agreed;
+  if (own.stage == Stage::kPrepares) {
+    // Others are in a group whose service this task cannot reach: it must not begin another.
+    const bool has_group =
+        own.term_seen == 0 && other.stage == Stage::kObeys && other.term_seen > 0;
+    return has_group || (waits_long && counts) || goes_before(task, other, self, own);
+  }
+  if (own.stage != Stage::kHolds) return false;
+  if (own.agreed) {
+    return counts && (other.term > own.term || (other.term == own.term && task < self));
+  }
+  if (counts && other.term > own.term) return true;
+  return waits_long && (counts || goes_before(task, other, self, own));
+}
+
 SearchResult decide(const SearchInput& input) {
   const TaskId* best = nullptr;
   const TaskId* first_that_searches = nullptr;
@@ -33,8 +50,9 @@ SearchResult decide(const SearchInput& input) {
       case Stage::kHolds:
         // In a group of an earlier term this task would be refused; in one of the same term that
         // another service has formed it would be counted twice.
-        if (standing.term < input.term_seen ||
-            (standing.term == input.term_seen && standing.service != input.service)) {
+        if ((standing.term < input.term_seen ||
+             (standing.term == input.term_seen && standing.service != input.service)) &&
+            !(input.waits_long && standing.agreed)) {
           continue;
         }
         [[fallthrough]];

@@ -278,8 +278,8 @@ void World::accepted(Life& life, const rpc::Caller& writer) {
   }
 }
 
-void World::expect_all_learn(const Life& dead, Duration bound) {
-  if (options_.elastic) return expect_all_learn_elastic(dead);
+void World::expect_all_learn(const Life& dead, Duration bound, bool is_stop) {
+  if (options_.elastic) return expect_all_learn_elastic(dead, is_stop);
   for (const auto& life : lives_) {
     if (!network_.all_up() || life->process.stopped()) return;
   }

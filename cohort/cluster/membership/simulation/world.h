@@ -102,7 +102,7 @@ class World {
   void elastic_fault();
   void crash_soon(Time latest);
   void see_elastic(const ViewPtr& view, const std::string& members);
-  void expect_all_learn_elastic(const Life& dead);
+  void expect_all_learn_elastic(const Life& dead, bool is_stop);
   void check_learned(const Life& dead, Time died, Time until, int faults, bool was_holder);
   bool formed_elastic();
 
@@ -110,7 +110,7 @@ class World {
   void see(Life& life, const ViewPtr& view);
   void ended_by(Life& life, const std::exception_ptr& error);
   void accepted(Life& life, const rpc::Caller& writer);
-  void expect_all_learn(const Life& dead, Duration bound);
+  void expect_all_learn(const Life& dead, Duration bound, bool is_stop = false);
   bool formed();
   void violate(const std::string& what);
 

@@ -118,7 +118,7 @@ void World::see_elastic(const ViewPtr& view, const std::string& members) {
   for (const Session& member : view->live().members) processes.push_back(member.incarnation);
   const auto lives_on = [&](const std::vector<uint64_t>& group) {
     return std::any_of(lives_.begin(), lives_.end(), [&](const auto& life) {
-      return !life->process.ended() &&
+      return !life->process.ended() && current(life->node) == life.get() &&
              std::find(group.begin(), group.end(), life->incarnation) != group.end();
     });
   };
@@ -144,16 +144,21 @@ void World::see_elastic(const ViewPtr& view, const std::string& members) {
 
 // After a death among tasks that are in one group, undisturbed, its others must have a group without
 // it soon, if they are a majority.
-void World::expect_all_learn_elastic(const Life& dead) {
+void World::expect_all_learn_elastic(const Life& dead, bool is_stop) {
   if (!formed_elastic() || !network_.all_up()) return;
   if (last_cut_ != Time(0) && time_.now() - last_cut_ < seconds(8)) return;
   const bool is_first = dead.node == 0;
-  const bool others_decide = one_host_ || tasks_ > 2 || !is_first;
+  const bool others_decide = (one_host_ && !is_stop) || tasks_ > 2 || !is_first;
   if (!others_decide) return;
   const bool was_holder = holder() == &dead;
-  const Time bound = heartbeat_.reconnect_grace * 11 / 10 + 16 * network_.delays.longest +
-                     (was_holder ? milliseconds(60) : milliseconds(20));
-  // By steps: to know how long it took.
+  Time bound = heartbeat_.reconnect_grace * 11 / 10 + 16 * network_.delays.longest +
+               (was_holder ? milliseconds(60) : milliseconds(20));
+  // All find out within an interval that a service is silent, and then ask the silent one, too.
+  if (is_stop) {
+    bound += heartbeat_.dead_after * 21 / 20 + heartbeat_.interval;
+    if (was_holder) bound += heartbeat_.interval + seconds(1);
+  }
+  // By steps, to know how long it took.
   check_learned(dead, time_.now(), time_.now() + bound, faults_ + 1, was_holder);
 }
 
@@ -162,7 +167,7 @@ void World::check_learned(const Life& dead, Time died, Time until, int faults, b
     if (faults_ != faults || healed_) return;
     const Life* late = nullptr;
     for (const Life* life : running()) {
-      if (life == &dead || life->duplicate || life->incarnation == 0) continue;
+      if (life->node == dead.node || life->duplicate || life->incarnation == 0) continue;
       if (!life->agent->view() || life->agent->view()->generation == 0) continue;
       const Member* member = life->agent->view()->find(task_of(dead.node));
       const bool has_learned =
@@ -171,7 +176,7 @@ void World::check_learned(const Life& dead, Time died, Time until, int faults, b
     }
     if (late == nullptr) {
       ++result_.deaths_checked;
-      if (!was_holder) return;
+      if (!was_holder || !dead.process.ended()) return;
       const double took = static_cast<double>((time_.now() - died).count()) / 1e6;
       result_.longest_takeover_ms = std::max(result_.longest_takeover_ms, took);
       return;

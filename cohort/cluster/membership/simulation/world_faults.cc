@@ -96,7 +96,8 @@ void World::stop_for_a_while(Life& life) {
     disturb(life, time_.now() + pause);
   } else {
     expect_all_learn(life, heartbeat_.dead_after * 21 / 20 + heartbeat_.interval * 3 / 4 +
-                               6 * network_.delays.longest);
+                               6 * network_.delays.longest,
+                     true);
     touch(life);
   }
   life.process.stop();
