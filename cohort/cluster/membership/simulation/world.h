@@ -134,11 +134,13 @@ class World {
   bool healed_ = false;
   // The members of each generation of each service.
   std::map<std::pair<uint64_t, int64_t>, std::string> members_of_;
-  // Of an elastic cluster: which service has formed a term, who was in each generation, and the
-  // latest term of each process.
-  std::map<int64_t, uint64_t> service_of_term_;
-  std::map<int64_t, std::pair<std::string, std::vector<uint64_t>>> group_of_;
+  // Of an elastic cluster: which service has formed a term, who was in each generation, the
+  // latest term of each process, and the group that it comes from.
+  std::map<std::pair<int, int64_t>, uint64_t> service_of_term_;
+  std::map<std::pair<int, int64_t>, std::string> group_of_;
   std::map<uint64_t, int64_t> term_of_;
+  std::map<uint64_t, int> era_of_;
+  int eras_ = 0;
   bool one_host_ = false;  // no cuts, and who has ended is known
   StoreHistory history_;
   SimulationResult result_;

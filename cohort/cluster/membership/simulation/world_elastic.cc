@@ -114,32 +114,26 @@ void World::crash_soon(Time latest) {
 
 void World::see_elastic(const ViewPtr& view, const std::string& members) {
   if (!view->agreed()) violate("a task was told of a group that is not agreed on");
-  std::vector<uint64_t> processes;
-  for (const Session& member : view->live().members) processes.push_back(member.incarnation);
-  const auto lives_on = [&](const std::vector<uint64_t>& group) {
-    return std::any_of(lives_.begin(), lives_.end(), [&](const auto& life) {
-      return !life->process.ended() && current(life->node) == life.get() &&
-             std::find(group.begin(), group.end(), life->incarnation) != group.end();
-    });
-  };
-  const auto [group, is_new] = group_of_.try_emplace(view->generation, members, processes);
-  const auto [service, is_first] = service_of_term_.try_emplace(view->term, view->service);
+  // A group of which nobody was in one before begins to count anew.
+  const Membership group = view->live();
+  int era = 0;
+  for (const Session& member : group.members) {
+    const auto known = era_of_.find(member.incarnation);
+    if (known != era_of_.end()) era = std::max(era, known->second);
+  }
+  if (era == 0) era = ++eras_;
+  for (const Session& member : group.members) {
+    era_of_[member.incarnation] = era;
+    int64_t& term = term_of_[member.incarnation];
+    term = std::max(term, view->term);
+  }
+  const auto [known, is_new] = group_of_.try_emplace({era, view->generation}, members);
+  if (known->second != members) {
+    violate(str("generation ", view->generation, " has two sets of members"));
+  }
+  const auto [service, is_first] = service_of_term_.try_emplace({era, view->term}, view->service);
   if (is_first && view->term > 1) ++result_.takeovers;
-  if (group->second.first != members) {
-    if (lives_on(group->second.second)) {
-      violate(str("generation ", view->generation, " has two sets of members"));
-    }
-    group->second = {members, processes};  // a new group: nobody of the earlier one is left
-    service->second = view->service;
-  } else if (service->second != view->service) {
-    if (lives_on(group->second.second) && view->term > 1) {
-      violate(str("term ", view->term, " has two services"));
-    }
-    service->second = view->service;
-  }
-  for (const uint64_t process : processes) {
-    term_of_[process] = std::max(term_of_[process], view->term);
-  }
+  if (service->second != view->service) violate(str("term ", view->term, " has two services"));
 }
 
 // After a death among tasks that are in one group, undisturbed, its others must have a group without
