@@ -141,6 +141,9 @@ void World::see_elastic(const ViewPtr& view, const std::string& members) {
 void World::expect_all_learn_elastic(const Life& dead, bool is_stop) {
   if (!formed_elastic() || !network_.all_up()) return;
   if (last_cut_ != Time(0) && time_.now() - last_cut_ < seconds(8)) return;
+  for (int node = 0; node < tasks_; ++node) {  // one that was replaced and runs again: nobody finds it
+    if (network_.find(to_string(task_of(node))) != &current(node)->endpoint) return;
+  }
   const bool is_first = dead.node == 0;
   const bool others_decide = (one_host_ && !is_stop) || tasks_ > 2 || !is_first;
   if (!others_decide) return;
