@@ -40,7 +40,8 @@ class ElasticGroup {
   // Errors: DeadlineExceeded (names who is alive and does not propose), Unavailable (fewer than
   // min_tasks for `patience`, names who is gone; too few stay if this task leaves),
   // FailedPrecondition (the others have another program; a call is under way already),
-  // InvalidArgument (`mine`), what ended the membership.
+  // InvalidArgument (`mine`), what ended the membership. After an error others may still get a
+  // record with this task that was being committed.
   Record form(const Standing& mine);
   // The same without waiting: `done` is called once, on any thread.
   void start_form(const Standing& mine, Formed done);

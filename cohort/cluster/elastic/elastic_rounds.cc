@@ -153,7 +153,7 @@ void ElasticCore::have_listed() {
   const std::vector<TaskId>& there = ground.proposers;
   // A removal that was late has taken this task's.
   if (!std::binary_search(there.begin(), there.end(), self_)) return end_round();
-  std::vector<TaskId> missing = required(known_, *ground.view, options_.group);
+  std::vector<TaskId> missing = required(ground.record, known_, *ground.view, options_.group);
   std::erase_if(missing, [&](const TaskId& task) {
     return std::binary_search(there.begin(), there.end(), task);
   });

@@ -62,14 +62,17 @@ bool is_inhabited(const Record& record, const View& view, const GroupOptions& op
   });
 }
 
-std::vector<TaskId> required(const std::optional<Record>& last, const View& view,
-                             const GroupOptions& options, bool all) {
-  const bool of_last = last && !all && is_inhabited(*last, view, options);
-  std::vector<TaskId> tasks;
+std::vector<TaskId> required(const std::optional<Record>& stored, const std::optional<Record>& last,
+                             const View& view, const GroupOptions& options, bool all) {
+  std::vector<TaskId> everybody;
+  std::vector<TaskId> members;
   for (const Member& member : alive_in(view, options)) {
-    if (!of_last || last->rank_of(member.task, member.incarnation)) tasks.push_back(member.task);
+    everybody.push_back(member.task);
+    const bool is_member = (stored && stored->rank_of(member.task, member.incarnation)) ||
+                           (last && last->rank_of(member.task, member.incarnation));
+    if (is_member) members.push_back(member.task);
   }
-  return tasks;
+  return all || members.empty() ? everybody : members;
 }
 
 Verdict judge(const View& view, const GroupOptions& options, const std::optional<Record>& stored,
@@ -82,7 +85,7 @@ Verdict judge(const View& view, const GroupOptions& options, const std::optional
   });
   Verdict verdict;
   verdict.last = latest(stored, proposals);
-  for (TaskId& task : required(verdict.last, view, options, all)) {
+  for (TaskId& task : required(stored, verdict.last, view, options, all)) {
     const bool there =
         std::any_of(proposals.begin(), proposals.end(),
                     [&](const Proposal& proposal) { return proposal.proposer.task == task; });

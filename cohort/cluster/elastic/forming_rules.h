@@ -31,9 +31,11 @@ bool is_whole(const Record& record, const membership::View& view, const GroupOpt
 bool is_inhabited(const Record& record, const membership::View& view, const GroupOptions& options);
 
 // The tasks without whose proposal there is no group: the members of the last group that are still
-// alive; where nobody of it is, everybody who is. `all`: everybody in any case.
-std::vector<TaskId> required(const std::optional<Record>& last, const membership::View& view,
-                             const GroupOptions& options, bool all = false);
+// alive, those of the one in the service's store and of the latest that anybody knows; where nobody
+// of these is, everybody who is. `all`: everybody in any case.
+std::vector<TaskId> required(const std::optional<Record>& stored, const std::optional<Record>& last,
+                             const membership::View& view, const GroupOptions& options,
+                             bool all = false);
 
 struct Verdict {
   std::vector<TaskId> missing = {};  // who must propose before there can be a group

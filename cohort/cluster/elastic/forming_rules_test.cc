@@ -88,6 +88,19 @@ TEST(FormingRules, ANewServiceLearnsFromWhatTheProposersKnow) {
               ElementsAre(worker(0), worker(3)));
 }
 
+// Two services may have begun the same term, each without knowledge of the other.
+TEST(FormingRules, TheStoresGroupIsWaitedForAlsoWhereALaterOneIsKnown) {
+  const Record stored = record(5, {member(0, 7)});
+  const Record other = record(8, {member(1, 3), member(2, 3)});
+  const Verdict early = judge(view(3, {2}), kOptions, stored, {proposal(1, 3, other)}, false);
+  EXPECT_THAT(early.missing, ElementsAre(worker(0)));
+  const Verdict verdict =
+      judge(view(3, {2}), kOptions, stored, {proposal(0, 7), proposal(1, 3, other)}, false);
+  EXPECT_THAT(members_of(verdict), ElementsAre(worker(0), worker(1)));
+  EXPECT_EQ(verdict.next->number, 9);
+  EXPECT_EQ(verdict.next->step(), 7);
+}
+
 TEST(FormingRules, AnotherProgramIsRefusedAndNobodyWaitsForIt) {
   const Record last = record(5, {member(1, 8)});
   const Verdict verdict =
