@@ -18,21 +18,47 @@ void FormingWorld::see(Life& life, const membership::ViewPtr& view) {
   alive_.try_emplace({view->service, view->generation}, std::move(alive));
 }
 
-void FormingWorld::check_record(const Life& life, const Record& record) {
-  const auto has_worked = [](const auto& one) {
-    return one->last_number > 0 && !one->process.ended();
-  };
-  const auto before = records_.find(record.number);
-  const bool is_known = before != records_.end() && before->second == record;
-  if (!is_known && std::none_of(lives_.begin(), lives_.end(), has_worked)) {
-    trace("nothing is left of the groups before");
-    records_.clear();
-    boards_.clear();
+FormingLife* FormingWorld::process_of(const RecordMember& member) {
+  const auto found = std::find_if(lives_.begin(), lives_.end(), [&](const auto& life) {
+    return life->incarnation == member.incarnation && life->node == member.task.index;
+  });
+  return found == lives_.end() ? nullptr : found->get();
+}
+
+// A group of which nobody has been in one before begins a line of groups. It may do so beside
+// another one only where all of that seemed to be gone.
+int FormingWorld::line_of(const Record& record) {
+  int line = 0;
+  for (const auto& [key, known] : records_) {
+    if (known == record) return std::get<0>(key);
   }
-  const auto [known, is_new] = records_.try_emplace(record.number, record);
+  for (const auto* tasks : {&record.members, &record.leavers}) {
+    for (const RecordMember& member : *tasks) {
+      if (const Life* life = process_of(member)) line = std::max(line, life->line);
+    }
+  }
+  if (line != 0) return line;
+  for (const auto& life : lives_) {
+    const bool goes_on = life->line != 0 && !life->wants_to_leave && !life->process.ended();
+    if (goes_on && !deceived_) {
+      violate(str(describe(record), " begins anew beside ", name_of(*life)));
+    }
+  }
+  return ++lines_;
+}
+
+void FormingWorld::check_record(Life& life, const Record& record) {
+  life.line = line_of(record);
+  const auto [known, is_new] = records_.try_emplace(place_of(life.line, record), record);
   if (!is_new && !(known->second == record)) {
     violate(str("number ", record.number, " has two records: ", describe(record), "; ",
                 describe(known->second)));
+  }
+  // Services that cannot know of each other may begin the same term; the survivors of one were
+  // stopped, or out of reach.
+  const auto first = records_.lower_bound({life.line, record.number, 0});
+  if (first->second.service != record.service && !deceived_) {
+    violate(str("number ", record.number, " has two records, of two services"));
   }
   if (record.number <= life.last_number) {
     violate(str(name_of(life), " went from record ", life.last_number, " to ", record.number));
@@ -53,11 +79,9 @@ void FormingWorld::check_record(const Life& life, const Record& record) {
 }
 
 void FormingWorld::check_member(const Record& record, const RecordMember& member) {
-  const auto found = std::find_if(lives_.begin(), lives_.end(), [&](const auto& life) {
-    return life->incarnation == member.incarnation && life->node == member.task.index;
-  });
-  if (found == lives_.end()) return violate(str("no process of ", describe(record)));
-  const Life& life = **found;
+  const Life* const process = process_of(member);
+  if (process == nullptr) return violate(str("no process of ", describe(record)));
+  const Life& life = *process;
   const auto& asked = life.standings;
   if (std::find(asked.begin(), asked.end(), member.standing) == asked.end()) {
     violate(str(name_of(life), " has not proposed itself for ", describe(record)));
@@ -67,7 +91,9 @@ void FormingWorld::check_member(const Record& record, const RecordMember& member
   if (life.last_number < record.number && life.step > record.step()) {
     violate(str(name_of(life), " has committed step ", life.step, "; ", describe(record)));
   }
-  if (life.last_number < record.number && !life.forms && !life.process.ended()) {
+  // What a call that fails has proposed may count for a moment more.
+  const bool has_asked = life.forms || life.has_failed || life.process.ended();
+  if (life.last_number < record.number && !has_asked) {
     violate(str(name_of(life), " is in ", describe(record), " and has not asked for it"));
   }
   const auto alive = alive_.find({record.service, record.generation});
@@ -78,12 +104,13 @@ void FormingWorld::check_member(const Record& record, const RecordMember& member
 
 // All members of a record have done a step. There may be a later one only if the membership has
 // taken all of them for lost, and they do not know it yet.
-void FormingWorld::check_group_step(const Record& record) {
-  const int64_t newest = records_.rbegin()->first;
-  if (newest <= record.number) return;
+void FormingWorld::check_group_step(const Life& one) {
+  const Record& record = *one.record;
+  const Record& newest = std::prev(records_.lower_bound({one.line + 1, 0, 0}))->second;
+  if (newest.number <= record.number) return;
   ++result_.apart;
   if (!deceived_) {
-    violate(str("a step of ", describe(record), " after ", describe(records_.rbegin()->second)));
+    violate(str("a step of ", describe(record), " after ", describe(newest)));
   }
   for (const auto& life : lives_) {
     const bool is_member = record.rank_of({"worker", life->node}, life->incarnation).has_value();

@@ -34,7 +34,7 @@ void FormingWorld::fault() {
     case 2:
       return kill(life.node);
     case 3:
-      return kill(has_launcher_ ? tasks_ : 0);
+      return kill(service_node());
     case 4:
       return stop_for_a_while(life);
     case 5:
@@ -62,10 +62,9 @@ void FormingWorld::stop_for_a_while(Life& life) {
 }
 
 void FormingWorld::cut() {
-  const int host = has_launcher_ ? tasks_ : 0;
-  const int task = has_launcher_
-                       ? static_cast<int>(random_.below(static_cast<uint64_t>(tasks_)))
-                       : 1 + static_cast<int>(random_.below(static_cast<uint64_t>(tasks_ - 1)));
+  const int host = service_node();
+  int task = static_cast<int>(random_.below(static_cast<uint64_t>(tasks_)));
+  if (task == host) task = (task + 1) % tasks_;
   const Link link = random_.one_in(2) ? Link::kSilent : Link::kLoud;
   const Time pause = random_.between(milliseconds(10), milliseconds(3000));
   trace(link == Link::kSilent ? "silent" : "loud", " cut between the service and task ", task,
@@ -98,7 +97,7 @@ void FormingWorld::heal() {
     }
   }
   for (int node = 0; node <= tasks_; ++node) {
-    if (!is_launcher(node) || has_launcher_) start_again_later(node);
+    if (!is_launcher(node) || place_ == ServicePlace::kLauncher) start_again_later(node);
   }
 }
 

@@ -14,6 +14,7 @@ namespace cohort::internal::elastic {
 struct FormingOptions {
   uint64_t seed = 0;
   int most_faults = 6;
+  bool moves = false;             // the service of the membership, when its task is lost
   std::ostream* trace = nullptr;  // a line for each thing that happens
 };
 

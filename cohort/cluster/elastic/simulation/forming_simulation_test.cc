@@ -18,7 +18,7 @@ namespace {
 
 // Within a second.
 #ifdef __OPTIMIZE__
-constexpr uint64_t kHistories = 150;
+constexpr uint64_t kHistories = 100;
 #else
 constexpr uint64_t kHistories = 20;
 #endif
@@ -55,10 +55,11 @@ std::ostream& operator<<(std::ostream& out, const Totals& totals) {
              << " ms at most from the end of the faults to a step of all";
 }
 
-Totals run(uint64_t first, uint64_t count, int most_faults) {
+Totals run(uint64_t first, uint64_t count, int most_faults, bool moves = false) {
   Totals totals;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    const FormingResult result = simulate_forming({.seed = seed, .most_faults = most_faults});
+    const FormingResult result =
+        simulate_forming({.seed = seed, .most_faults = most_faults, .moves = moves});
     totals.add(result);
     if (!result.violation.empty()) {
       ADD_FAILURE() << result.violation << "\nCOHORT_SIMULATION_SEED=" << seed << " shows how";
@@ -86,6 +87,20 @@ TEST(FormingSimulation, InvariantsHoldWhateverHappens) {
   EXPECT_GT(totals.sum.comers, histories);
   EXPECT_GT(totals.sum.behind, histories / 50);
   EXPECT_GT(totals.sum.leavers, histories / 10);
+}
+
+TEST(FormingSimulation, InvariantsHoldWhereTheServiceMoves) {
+  using membership::number_from;
+  if (const uint64_t seed = number_from("COHORT_SIMULATION_SEED", 0)) {
+    const FormingResult result =
+        simulate_forming({.seed = seed, .moves = true, .trace = &std::cerr});
+    EXPECT_EQ(result.violation, "");
+    return;
+  }
+  const Totals totals = run(number_from("COHORT_SIMULATION_FIRST", 1),
+                            number_from("COHORT_SIMULATIONS", kHistories), 6, true);
+  std::cout << totals << '\n';
+  EXPECT_GT(totals.sum.services, static_cast<int>(totals.histories));
 }
 
 TEST(FormingSimulation, WithoutAFaultTheFirstGroupGoesOn) {

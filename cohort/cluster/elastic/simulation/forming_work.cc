@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 }  // namespace
 
 void FormingWorld::form(Life& life) {
-  if (life.record) boards_[life.record->number].given_up = true;
+  if (life.record) board_of(life).given_up = true;
   Standing mine{.step = life.step, .reached = life.reached, .program = life.program};
   mine.leaves = life.wants_to_leave && life.record.has_value();
   life.standings.push_back(mine);
@@ -27,6 +27,7 @@ void FormingWorld::form(Life& life) {
 
 void FormingWorld::formed(Life& life, const std::exception_ptr& error, const Record& record) {
   if (!error) check_record(life, record);
+  life.has_failed = error != nullptr;
   life.forms = false;
   if (!error) return take(life, record);
   const ErrorRecord what = record_error(error);
@@ -59,7 +60,7 @@ void FormingWorld::take(Life& life, const Record& record) {
   } else if (life.step < record.step()) {
     // The state comes from one that has it, or that one is lost first.
     return later(life, milliseconds(1), milliseconds(20), [this, &life] {
-      if (life.group->must_form() || boards_[life.record->number].given_up) return form(life);
+      if (life.group->must_form() || board_of(life).given_up) return form(life);
       ++(life.step == kNoStep ? result_.comers : result_.behind);
       life.step = life.reached = life.record->step();
       work(life);
@@ -74,7 +75,7 @@ void FormingWorld::work(Life& life) {
 
 // A task learns between its actions that a member is lost, or that another one has learned it.
 void FormingWorld::go(Life& life) {
-  Board& board = boards_[life.record->number];
+  Board& board = board_of(life);
   if (life.group->must_form() || board.given_up) return form(life);
   const size_t size = life.record->members.size();
   const auto done = [&](const auto& entry) { return entry.second > life.step; };
@@ -90,7 +91,7 @@ void FormingWorld::go(Life& life) {
 
 void FormingWorld::reach(Life& life) {
   const Record& record = *life.record;
-  Board& board = boards_[record.number];
+  Board& board = board_of(life);
   const size_t rank = *record.rank_of({"worker", life.node}, life.incarnation);
   life.reached = life.step + 1;
   board.reached[rank] = life.reached;
@@ -101,7 +102,7 @@ void FormingWorld::reach(Life& life) {
     if (reached < life.reached) return;
   }
   ++result_.steps;
-  check_group_step(record);
+  check_group_step(life);
 }
 
 void FormingWorld::finish_step(Life& life) {

@@ -16,7 +16,6 @@ constexpr milliseconds kFaultsEnd(6000);
 // Within this all work as one group again: the lease of a service that was lost when faults ended,
 // the start of its successor, and a few rounds.
 constexpr seconds kHealed(15);
-constexpr const char* kService = "service";
 
 }  // namespace
 
@@ -24,10 +23,15 @@ FormingWorld::FormingWorld(const FormingOptions& options)
     : options_(options), random_(options.seed) {
   tasks_ = 2 + static_cast<int>(random_.below(3));
   min_tasks_ = 1 + static_cast<int>(random_.below(static_cast<uint64_t>(tasks_)));
-  has_launcher_ = random_.one_in(2);
+  place_ = options_.moves
+               ? ServicePlace::kAnyTask
+               : (random_.one_in(2) ? ServicePlace::kLauncher : ServicePlace::kFirstTask);
+  one_host_ = random_.one_in(2);
   if (random_.one_in(4)) network_.delays.longest = milliseconds(30);
   trace(tasks_, " tasks, at least ", min_tasks_, ", the service ",
-        has_launcher_ ? "in the launcher" : "in the first task");
+        options_.moves                      ? "in any task"
+        : place_ == ServicePlace::kLauncher ? "in the launcher"
+                                            : "in the first task");
 }
 
 FormingWorld::~FormingWorld() {
@@ -36,6 +40,7 @@ FormingWorld::~FormingWorld() {
     life->group = nullptr;
     life->agent = nullptr;
     life->service = nullptr;
+    life->moving = nullptr;
   }
 }
 
@@ -72,44 +77,34 @@ FormingLife& FormingWorld::start_life(int node) {
   network_.add(&life.endpoint);
   if (!healed_ && random_.one_in(20)) life.program = "q";
   trace("start of ", name_of(life), life.program == "q" ? ", with another program" : "");
-  if (holds_service(node)) start_service(life);
+  if (place_ == ServicePlace::kAnyTask) {
+    start_moving_service(life);
+  } else if (node == (place_ == ServicePlace::kLauncher ? tasks_ : 0)) {
+    start_service(life);
+  }
   if (!is_launcher(node)) start_agent(life);
   return life;
 }
 
-void FormingWorld::start_service(Life& life) {
-  membership::CoordinationOptions options;
-  options.incarnation = life.incarnation ^ 0x5e;
-  options.self = {"worker", 0};
-  for (int node = 0; node < tasks_; ++node) options.roster.tasks[{"worker", node}] = "";
-  options.roster.heartbeat = membership::kTestHeartbeat;
-  options.cluster_spec = "the cluster";
-  options.log = [this](const std::string& line) { trace("service: ", line); };
-  options.detail = options.log;
-  life.service =
-      std::make_unique<membership::CoordinationService>(life.process, std::move(options));
-  life.endpoint.services["membership"] = life.service.get();
-  network_.bind(kService, &life.endpoint);
-  ++result_.services;
-}
-
 void FormingWorld::start_agent(Life& life) {
-  life.channel = std::make_shared<membership::SimulatedChannel>(network_, &life.endpoint,
-                                                                TaskId{"worker", 0}, kService);
   membership::AgentOptions options{.task = {"worker", life.node}, .incarnation = life.incarnation};
   options.address = str("h", life.node, ":1");
   options.cluster_spec = "the cluster";
   options.heartbeat = membership::kTestHeartbeat;
-  options.on_service_lost = membership::OnServiceLost::kWait;
-  options.lease = seconds(5);
+  if (place_ == ServicePlace::kAnyTask) {
+    options.elastic = elastic_agent(life);
+  } else {
+    options.on_service_lost = membership::OnServiceLost::kWait;
+    options.lease = seconds(5);
+  }
   options.on_change = [this, &life](const membership::ViewPtr& view) { see(life, view); };
   options.on_error = [this, &life](const std::exception_ptr& error) {
     if (life.process.ended() || !life.agent->error()) return;
     time_.after(Time(0),
                 [this, &life, text = record_error(error).message] { end_life(life, text); });
   };
-  life.agent =
-      std::make_unique<membership::MembershipAgent>(life.process, life.channel, std::move(options));
+  life.agent = std::make_unique<membership::MembershipAgent>(
+      life.process, channel_to(life, {"worker", 0}), std::move(options));
   life.group = std::make_unique<ElasticGroup>(
       *life.agent, ElasticOptions{.group = {.name = "g", .min_tasks = min_tasks_},
                                   .log = [this, &life](const std::string& line) {
@@ -159,7 +154,7 @@ std::vector<FormingLife*> FormingWorld::running() {
 }
 
 FormingResult FormingWorld::run() {
-  if (has_launcher_) start_life(tasks_);
+  if (place_ == ServicePlace::kLauncher) start_life(tasks_);
   for (int node = 0; node < tasks_; ++node) {
     time_.after(random_.between(milliseconds(0), milliseconds(300)), [this, node] {
       if (current(node) == nullptr) start_life(node);

@@ -6,12 +6,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "cohort/cluster/elastic/elastic_group.h"
 #include "cohort/cluster/elastic/simulation/forming_simulation.h"
 #include "cohort/cluster/membership/coordination_service.h"
+#include "cohort/cluster/membership/elastic_service.h"
 #include "cohort/cluster/membership/simulation/network.h"
 #include "cohort/cluster/membership/simulation/process.h"
 #include "cohort/cluster/membership/simulation/random.h"
@@ -30,7 +32,9 @@ struct FormingLife {
   membership::SimulatedProcess process;
   membership::Endpoint endpoint;
   std::unique_ptr<membership::CoordinationService> service;
-  std::shared_ptr<membership::SimulatedChannel> channel;
+  std::unique_ptr<membership::ElasticService> moving;  // each task's, where it moves between them
+  int services_held = 0;
+  std::map<TaskId, std::shared_ptr<membership::SimulatedChannel>> channels;  // to tasks
   std::unique_ptr<membership::MembershipAgent> agent;
   std::unique_ptr<ElasticGroup> group;
 
@@ -38,12 +42,17 @@ struct FormingLife {
   int64_t step = kNoStep;
   int64_t reached = kNoStep;
   bool forms = false;
+  bool has_failed = false;  // its last call of form()
   bool wants_to_leave = false;
   std::vector<Standing> standings;  // with which it has asked for a group
   std::optional<Record> record;
   int64_t last_number = 0;
+  int line = 0;       // of groups that each go on from the one before; 0: it was in none
   uint64_t work = 0;  // a number of what it does: what was planned before is dropped
 };
+
+// The task that holds the coordination service.
+enum class ServicePlace { kFirstTask, kLauncher, kAnyTask };
 
 // What the members of one record tell each other.
 struct Board {
@@ -66,6 +75,10 @@ class FormingWorld {
   // Processes.
   Life& start_life(int node);
   void start_service(Life& life);
+  void start_moving_service(Life& life);
+  membership::CoordinationOptions service_options();
+  membership::ElasticAgentOptions elastic_agent(Life& life);
+  std::shared_ptr<rpc::Channel> channel_to(Life& life, const TaskId& task);
   void start_agent(Life& life);
   void end_life(Life& life, const std::string& why);
   void start_again_later(int node);
@@ -73,7 +86,8 @@ class FormingWorld {
   std::vector<Life*> running();
   std::string name_of(const Life& life) const;
   bool is_launcher(int node) const { return node == tasks_; }
-  bool holds_service(int node) const { return node == (has_launcher_ ? tasks_ : 0); }
+  int service_node();
+  bool is_dead(const membership::Member& member) const;
 
   // What tasks do.
   void form(Life& life);
@@ -83,6 +97,12 @@ class FormingWorld {
   void reach(Life& life);
   void finish_step(Life& life);
   void go(Life& life);
+  // A group: its line, its number and its service.
+  using Place = std::tuple<int, int64_t, uint64_t>;
+  static Place place_of(int line, const Record& record) {
+    return {line, record.number, record.service};
+  }
+  Board& board_of(const Life& life) { return boards_[place_of(life.line, *life.record)]; }
   void later(Life& life, Time least, Time most, std::function<void()> what);
 
   // Faults.
@@ -96,9 +116,11 @@ class FormingWorld {
 
   // Invariants.
   void see(Life& life, const membership::ViewPtr& view);
-  void check_record(const Life& life, const Record& record);
+  Life* process_of(const RecordMember& member);
+  int line_of(const Record& record);
+  void check_record(Life& life, const Record& record);
   void check_member(const Record& record, const RecordMember& member);
-  void check_group_step(const Record& record);
+  void check_group_step(const Life& one);
   bool works_as_one();
   void violate(const std::string& what);
 
@@ -114,13 +136,15 @@ class FormingWorld {
   membership::SimulatedNetwork network_{time_, random_};
   int tasks_ = 0;
   int min_tasks_ = 1;
-  bool has_launcher_ = false;
+  ServicePlace place_ = ServicePlace::kFirstTask;
+  bool one_host_ = false;  // tasks see whether a process has ended
   std::vector<std::unique_ptr<Life>> lives_;
   std::set<int> restarting_;
   bool healed_ = false;
   bool deceived_ = false;  // a live task may have been taken for lost
-  std::map<int64_t, Record> records_;
-  std::map<int64_t, Board> boards_;
+  int lines_ = 0;
+  std::map<Place, Record> records_;
+  std::map<Place, Board> boards_;
   // The tasks that are alive in each generation of each service.
   std::map<std::pair<uint64_t, int64_t>, std::set<std::pair<TaskId, uint64_t>>> alive_;
   FormingResult result_;
