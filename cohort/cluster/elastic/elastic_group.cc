@@ -17,10 +17,10 @@ void ElasticGroup::start_form(const Standing& mine, Formed done) {
 }
 
 Record ElasticGroup::form(const Standing& mine) {
-  std::promise<Record> promise;
-  std::future<Record> record = promise.get_future();
-  core_->form(mine, [&](const std::exception_ptr& error, const Record& formed) {
-    error ? promise.set_exception(error) : promise.set_value(formed);
+  const auto promise = std::make_shared<std::promise<Record>>();
+  std::future<Record> record = promise->get_future();
+  core_->form(mine, [promise](const std::exception_ptr& error, const Record& formed) {
+    error ? promise->set_exception(error) : promise->set_value(formed);
   });
   return record.get();  // the core's limits end it, or the end of the membership
 }
