@@ -1,6 +1,7 @@
 #include "cohort/cluster/control_service.h"
 
-#include "cohort/cluster/cluster_roles.h"
+#include <utility>
+
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/cluster/where_reply.h"
 #include "cohort/core/error.h"
@@ -12,7 +13,8 @@ namespace {
 
 class ControlService : public rpc::Service {
  public:
-  explicit ControlService(ServerContext& context) : context_(context) {}
+  ControlService(ServerContext& context, std::function<TaskId()> coordinator)
+      : context_(context), coordinator_(std::move(coordinator)) {}
 
   std::string_view name() const override { return "server"; }
   std::span<const rpc::MethodSpec> methods() const override { return kMethods; }
@@ -41,19 +43,21 @@ class ControlService : public rpc::Service {
 
   WhereReply where() const {
     const train::ClusterSpec spec = context_.cluster_spec();
-    const TaskId task = coordinating_task(spec);
+    const TaskId task = coordinator_();
     return {.self = context_.task(),
             .coordinator = task,
             .address = spec.task_address(task.job, task.index)};
   }
 
   ServerContext& context_;
+  const std::function<TaskId()> coordinator_;
 };
 
 }  // namespace
 
-std::shared_ptr<rpc::Service> make_control_service(ServerContext& context) {
-  return std::make_shared<ControlService>(context);
+std::shared_ptr<rpc::Service> make_control_service(ServerContext& context,
+                                                   std::function<TaskId()> coordinator) {
+  return std::make_shared<ControlService>(context, std::move(coordinator));
 }
 
 }  // namespace cohort::internal

@@ -5,12 +5,14 @@
 //   server/stop   the coordinator of the current generation: ends the task; control: the reason
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "cohort/cluster/server_context.h"
 
 namespace cohort::internal {
 
-std::shared_ptr<rpc::Service> make_control_service(ServerContext& context);
+std::shared_ptr<rpc::Service> make_control_service(ServerContext& context,
+                                                   std::function<TaskId()> coordinator);
 
 }  // namespace cohort::internal

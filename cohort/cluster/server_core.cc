@@ -55,6 +55,9 @@ void check_durations(const ServerOptions& options) {
   check_not_negative("ServerOptions: heartbeat_timeout", options.heartbeat_timeout);
   check_not_negative("ServerOptions: reconnect_grace", options.reconnect_grace);
   check_not_negative("ServerOptions: ps_lease", options.ps_lease);
+  if (options.elastic) {
+    check_not_negative("ElasticClusterOptions: start_wait", options.elastic->start_wait);
+  }
 }
 
 rpc::TransportSettings settings_of(const ServerOptions& options) {
@@ -89,9 +92,22 @@ rpc::ListenerOptions listener_of(const ServerPlace& place, const ServerOptions& 
   return {.host = address.host, .port = address.port, .listen_fd = options.listen_fd};
 }
 
+void check_elastic(const train::ClusterSpec& spec,
+                   const distribute::ElasticClusterOptions& elastic) {
+  if (spec.has_job(kPs)) {
+    throw InvalidArgumentError(
+        str("ServerOptions: an elastic cluster has no ps tasks; the cluster spec is ", spec));
+  }
+  if (elastic.min_tasks < 1) {
+    throw InvalidArgumentError(str("ElasticClusterOptions: min_tasks is ", elastic.min_tasks,
+                                   "; a group has at least one task"));
+  }
+}
+
 // Before a socket is opened. Errors: InvalidArgument.
 void check_options(const train::ClusterSpec& spec, const ServerOptions& options) {
   membership::check(heartbeat_of(spec, options));
+  if (options.elastic) check_elastic(spec, *options.elastic);
   if (options.metrics_port < 0 || options.metrics_port > 65535) {
     throw InvalidArgumentError(
         str("metrics_port is ", options.metrics_port, "; ports are 1 to 65535, 0 is for none"));
@@ -176,7 +192,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   address_ = listener->address();
   UniqueFd metrics = metrics_listener(options);
   advertised_address_ = advertised_address_of(place, address_);
-  add(make_control_service(*this));
+  add(make_control_service(*this, [this] { return membership_->coordinator(); }));
   membership_ = std::make_shared<ServerMembership>(*this, options);
   if (auto service = membership_->service()) add(std::move(service));
   set_fence(membership_);

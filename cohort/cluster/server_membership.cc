@@ -7,6 +7,7 @@
 #include "cohort/cluster/cluster_roles.h"
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/process_place.h"
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/threads/bounded_wait.h"
 #include "cohort/version.h"
@@ -21,6 +22,9 @@ constexpr auto kLastWait = std::chrono::seconds(2);
 // Errors that nobody has asked for yet.
 constexpr size_t kMostUnhandled = 1000;
 
+// Of elastic clusters, where nothing else is set.
+constexpr std::chrono::milliseconds kElasticInterval{500};
+constexpr std::chrono::milliseconds kElasticTimeout{2000};
 constexpr std::chrono::milliseconds kGraceOnOneHost{30};
 constexpr std::chrono::milliseconds kGraceOverNetwork{300};
 
@@ -55,6 +59,21 @@ membership::RosterOptions roster_of(const ServerContext& context, bool has_rende
   return roster;
 }
 
+// The tasks that may hold the service of an elastic cluster.
+std::vector<TaskId> holders(const ServerContext& context, bool has_rendezvous) {
+  std::vector<TaskId> tasks;
+  if (has_rendezvous) {
+    for (int i = 0; i < context.rendezvous()->size; ++i) tasks.push_back({kWorker, i});
+    return tasks;
+  }
+  for (const TaskId& task : context.cluster_spec().tasks()) {
+    if (task.job == kChief || task.job == kWorker) tasks.push_back(task);
+  }
+  return tasks;
+}
+
+bool is_dead(const Member& member) { return has_ended(member.place); }
+
 void log_line(const std::string& text) { log_info(text); }
 void log_detail(const std::string& text) { log(logging::Level::kDebug, text); }
 
@@ -62,13 +81,17 @@ void log_detail(const std::string& text) { log(logging::Level::kDebug, text); }
 
 membership::HeartbeatSettings heartbeat_of(const train::ClusterSpec& spec,
                                            const distribute::ServerOptions& options) {
+  static const distribute::ServerOptions defaults;
+  std::chrono::milliseconds interval = options.heartbeat_interval;
+  std::chrono::milliseconds timeout = options.heartbeat_timeout;
+  if (options.elastic && interval == defaults.heartbeat_interval) interval = kElasticInterval;
+  if (options.elastic && timeout == defaults.heartbeat_timeout) timeout = kElasticTimeout;
   std::chrono::milliseconds grace = options.reconnect_grace;
   if (grace == std::chrono::milliseconds(0)) {
-    grace = std::min(is_on_one_host(spec) ? kGraceOnOneHost : kGraceOverNetwork,
-                     options.heartbeat_timeout);
+    grace = std::min(is_on_one_host(spec) ? kGraceOnOneHost : kGraceOverNetwork, timeout);
   }
-  return {.interval = bounded_wait(options.heartbeat_interval),
-          .dead_after = bounded_wait(options.heartbeat_timeout),
+  return {.interval = bounded_wait(interval),
+          .dead_after = bounded_wait(timeout),
           .reconnect_grace = bounded_wait(grace)};
 }
 
@@ -77,22 +100,17 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
       leader_(coordinating_task(context.cluster_spec())),
       has_rendezvous_(context.rendezvous().has_value()),
       identity_(context.identity()) {
-  if (context.task() == leader_) {
-    service_ = std::make_shared<membership::CoordinationService>(
-        clock_,
-        membership::CoordinationOptions{.incarnation = context.identity()->incarnation(),
-                                        .self = context.task(),
-                                        .roster = roster_of(context, has_rendezvous_, options),
-                                        .cluster_spec = spec_text(context, has_rendezvous_),
-                                        .program = program(),
-                                        .start_timeout = bounded_wait(options.start_timeout),
-                                        .store = {},
-                                        .log = log_line,
-                                        .detail = log_detail,
-                                        .on_change = [this] {
-                                          { const std::lock_guard lock(mutex_); }
-                                          changed_.notify_all();
-                                        }});
+  if (options.elastic) {
+    elastic_ = std::make_shared<membership::ElasticService>(
+        clock_, membership::ElasticServiceOptions{
+                    .self = context.task(),
+                    .tasks = holders(context, has_rendezvous_),
+                    .channel_to = [this](const TaskId& task) { return context_.channel(task); },
+                    .options = [this, options] { return service_options(options); },
+                    .standing = [this] { return agent_->standing(); },
+                    .log = log_line});
+  } else if (context.task() == leader_) {
+    service_ = std::make_shared<membership::CoordinationService>(clock_, service_options(options));
   }
   // In a parameter server cluster, ps tasks and workers wait until a new coordinator comes: ps
   // tasks keep the variables, workers the place where they are.
@@ -110,6 +128,7 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
           .on_service_lost =
               waits ? membership::OnServiceLost::kWait : membership::OnServiceLost::kFail,
           .lease = bounded_wait(options.ps_lease),
+          .elastic = options.elastic ? std::optional(elastic_options()) : std::nullopt,
           .heartbeat = heartbeat_of(context.cluster_spec(), options),
           .on_generation = [this](int64_t generation,
                                   const membership::ViewPtr& view) { act_on(generation, view); },
@@ -121,12 +140,70 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
           .log = log_line});
 }
 
+membership::CoordinationOptions ServerMembership::service_options(
+    const distribute::ServerOptions& options) {
+  membership::CoordinationOptions made{
+      .incarnation = context_.identity()->incarnation(),
+      .self = context_.task(),
+      .roster = roster_of(context_, has_rendezvous_, options),
+      .cluster_spec = spec_text(context_, has_rendezvous_),
+      .program = program(),
+      .start_timeout = bounded_wait(options.start_timeout),
+      .store = {},
+      .log = log_line,
+      .detail = log_detail,
+      .on_change = [this] {
+        { const std::lock_guard lock(mutex_); }
+        changed_.notify_all();
+      }};
+  if (options.elastic) {
+    // A task may hold the service several times; each time it is another one.
+    made.incarnation += services_held_++ * 0x9e3779b97f4a7c15;
+    if (made.incarnation == 0) made.incarnation = 1;
+    made.roster.elastic = {.self = context_.task(),
+                           .min_tasks = options.elastic->min_tasks,
+                           .start_wait = bounded_wait(options.elastic->start_wait),
+                           .record = {},
+                           .is_dead = is_dead};
+  }
+  return made;
+}
+
+membership::ElasticAgentOptions ServerMembership::elastic_options() {
+  return {.tasks = holders(context_, has_rendezvous_),
+          .channel_to = [this](const TaskId& task) { return context_.channel(task); },
+          .standing = [this] { return elastic_->standing(); },
+          .coordinate = [this](const membership::View& record) { elastic_->coordinate(record); },
+          // Only the task at the rendezvous can be found by tasks that know nothing else.
+          .may_begin = !has_rendezvous_ || context_.task() == leader_,
+          .place = process_place(),
+          .is_dead = is_dead};
+}
+
+std::shared_ptr<rpc::Service> ServerMembership::service() const {
+  if (elastic_) return elastic_;
+  return service_;
+}
+
+std::optional<membership::View> ServerMembership::held_status() const {
+  if (elastic_) return elastic_->status();
+  if (service_) return service_->status();
+  return std::nullopt;
+}
+
+TaskId ServerMembership::coordinator() const {
+  if (!elastic_) return leader_;
+  if (elastic_->status()) return context_.task();
+  const membership::ViewPtr known = agent_->view();
+  return known && !known->coordinator.job.empty() ? known->coordinator : leader_;
+}
+
 void ServerMembership::start() { agent_->start(); }
 
 void ServerMembership::stop(const std::string& where) {
   if (agent_->error()) return agent_->stop();  // it is in no group that it could leave
   agent_->leave(where);
-  if (service_) {
+  if (held_status()) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kLastWait, [&] { return others_stay_ || !others_are_alive(); });
   }
@@ -136,7 +213,9 @@ void ServerMembership::stop(const std::string& where) {
 // Tasks that this very thread will end later do not count, because waiting for them would be in
 // vain: a program may destroy its servers one after the other.
 bool ServerMembership::others_are_alive() const {
-  for (const Member& member : service_->status().members) {
+  const std::optional<membership::View> status = held_status();
+  if (!status) return false;
+  for (const Member& member : status->members) {
     const bool is_other = member.task != context_.task() && member.state == TaskState::kAlive;
     if (is_other && !context_.is_left_to_this_thread(member.incarnation)) return true;
   }
@@ -144,7 +223,7 @@ bool ServerMembership::others_are_alive() const {
 }
 
 membership::View ServerMembership::status() const {
-  if (service_) return service_->status();
+  if (std::optional<membership::View> held = held_status()) return *std::move(held);
   const membership::ViewPtr known = agent_->view();
   if (!known) return {};
   membership::View view = *known;

@@ -15,6 +15,7 @@
 
 #include "cohort/cluster/membership/agent.h"
 #include "cohort/cluster/membership/coordination_service.h"
+#include "cohort/cluster/membership/elastic_service.h"
 #include "cohort/cluster/rpc/fence.h"
 #include "cohort/cluster/rpc/system_clock.h"
 #include "cohort/cluster/server_context.h"
@@ -44,7 +45,9 @@ class ServerMembership : public rpc::Fence {
   ServerMembership(ServerContext& context, const distribute::ServerOptions& options);
 
   // To be added to the dispatcher; nullptr where another task coordinates.
-  std::shared_ptr<rpc::Service> service() const { return service_; }
+  std::shared_ptr<rpc::Service> service() const;
+  // The task that holds the coordination service, as far as this one knows.
+  TaskId coordinator() const;
   membership::MembershipAgent& agent() { return *agent_; }
   // The cluster's status. In the task that coordinates it has ages and the figures of all tasks; in
   // others, only each task's state and this task's own figures.
@@ -75,6 +78,10 @@ class ServerMembership : public rpc::Fence {
   // Hands over the unhandled errors, one at a time, without the lock.
   void deliver(std::unique_lock<std::mutex>& lock);
   bool others_are_alive() const;
+  membership::CoordinationOptions service_options(const distribute::ServerOptions& options);
+  membership::ElasticAgentOptions elastic_options();
+  // The status of the service, where this task holds it.
+  std::optional<membership::View> held_status() const;
 
   ServerContext& context_;
   const TaskId leader_;
@@ -85,6 +92,8 @@ class ServerMembership : public rpc::Fence {
   std::condition_variable changed_;
   rpc::SystemClock clock_;
   std::shared_ptr<membership::CoordinationService> service_;
+  std::shared_ptr<membership::ElasticService> elastic_;  // of an elastic cluster, instead
+  std::atomic<uint64_t> services_held_{0};
   std::function<void(std::exception_ptr)> handler_;
   std::deque<std::exception_ptr> unhandled_;
   std::vector<std::weak_ptr<MembershipListener>> listeners_;

@@ -2,11 +2,21 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "cohort/cluster/security/credentials.h"
 
 namespace cohort::distribute {
+
+// A cluster whose group goes on whatever task is lost, also the coordinating one, and starts without
+// tasks that do not come. docs/membership.md says who decides.
+struct ElasticClusterOptions {
+  // The first group starts when all tasks have come, or when so many have and start_wait has passed
+  // since the first came. At most the number of tasks; the same in all of them.
+  int min_tasks = 1;
+  std::chrono::milliseconds start_wait = std::chrono::seconds(30);
+};
 
 struct ServerOptions {
   // The task of the cluster spec that this is; a resolver says it itself.
@@ -35,6 +45,9 @@ struct ServerOptions {
   // is lost. 0: 30 ms where all tasks are on one host by their addresses, else 300 ms, in which
   // several TLS connections can be tried over a network.
   std::chrono::milliseconds reconnect_grace{0};
+  // Set: the cluster is elastic, in all of its tasks. heartbeat_interval and heartbeat_timeout are
+  // 0.5 s and 2 s then, unless they are set to others than their defaults.
+  std::optional<ElasticClusterOptions> elastic = {};
   // How long a ps task keeps its variables after it has lost the coordinating task.
   std::chrono::milliseconds ps_lease = std::chrono::minutes(1);
   // SIGTERM and SIGINT end join().

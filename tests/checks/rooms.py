@@ -15,7 +15,7 @@ ROOMS = {
     "ops": ["kernels vocabulary", "lookup", ".", "plan sampling"],
     "image": ["codecs kernels", "."],
     "data": ["iteration records", "graph", ". storage", "files functions", "nodes", "sharding"],
-    "cluster": ["launch rpc security", "grpc membership same_host", ".", "resolvers"],
+    "cluster": ["launch rpc security", "grpc membership same_host", "elastic", ".", "resolvers"],
     "collective": [".", "nccl network shared_memory", "forming"],
     "train": ["bundle summary", "objects safetensors", "saving", "."],
     "distribute": ["tasks values", "core", "input variables", "reduce", "gradients step", "strategies", "preemption"],

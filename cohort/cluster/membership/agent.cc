@@ -50,7 +50,7 @@ StoreRequest request_for(AgentCore& core, const std::string& key, const StoreOpt
   check_name("a key", key, kMostKeyBytes);
   return {.key = key,
           .session = options.session,
-          .generation = options.this_generation ? core.generation() : 0};
+          .generation = options.this_generation ? core.bound_generation() : 0};
 }
 
 }  // namespace
@@ -70,7 +70,8 @@ ViewPtr MembershipAgent::wait_for_start(Duration timeout) {
 
 ViewPtr MembershipAgent::wait_for_group(int64_t at_least, Duration timeout) {
   const ViewPtr group = core_->wait(timeout, [&](const ViewPtr& view) {
-    return view->generation >= at_least && view->generation > 0 && view->complete();
+    return view->generation >= at_least && view->generation > 0 &&
+           (core_->options().elastic || view->complete());
   });
   if (group) return group;
   throw DeadlineExceededError(str("the group has not been complete within ",
@@ -80,9 +81,12 @@ ViewPtr MembershipAgent::wait_for_group(int64_t at_least, Duration timeout) {
 
 ViewPtr MembershipAgent::view() const { return core_->view(); }
 int64_t MembershipAgent::generation() const { return core_->generation(); }
+Standing MembershipAgent::standing() const { return core_->standing(); }
 std::exception_ptr MembershipAgent::error() const { return core_->error(); }
 void MembershipAgent::check(const rpc::Caller& caller) const { core_->check(caller); }
 int64_t MembershipAgent::stale_refused() const { return core_->stale_refused(); }
+const AgentOptions& MembershipAgent::options() const { return core_->options(); }
+rpc::Clock& MembershipAgent::clock() const { return core_->clock(); }
 bool MembershipAgent::in_callback() const { return core_->in_callback(); }
 
 void MembershipAgent::set_figure(const std::string& name, double value) {
@@ -138,7 +142,7 @@ void MembershipAgent::start_barrier(const std::string& name, const BarrierOption
   check_name("a barrier's name", name, kMostKeyBytes);
   BarrierRequest request{.name = name,
                          .tasks = options.tasks,
-                         .generation = options.tasks.empty() ? core_->generation() : 0};
+                         .generation = options.tasks.empty() ? core_->bound_generation() : 0};
   core_->request(
       "barrier",
       [request = std::move(request)](const AgentCore::Attempt& attempt) mutable {

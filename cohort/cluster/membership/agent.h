@@ -63,7 +63,8 @@ class MembershipAgent {
   ViewPtr wait_for_start();
   // The same, but waits for `timeout` at most; null if the group has not started by then.
   ViewPtr wait_for_start(Duration timeout);
-  // Waits until all tasks of the group are alive, in generation `at_least` or later.
+  // Waits until all tasks of the group are alive, in generation `at_least` or later; in an elastic
+  // cluster, until its members are agreed on such a generation.
   // Errors: DeadlineExceeded (names who is missing).
   ViewPtr wait_for_group(int64_t at_least, Duration timeout);
 
@@ -72,12 +73,16 @@ class MembershipAgent {
   // The generation in which this task acts; 0: none, since it has not started or is between two
   // groups.
   int64_t generation() const;
+  // What it does about the service of an elastic cluster: kSearches, kObeys or kEnded.
+  Standing standing() const;
   // Null while it goes on.
   std::exception_ptr error() const;
   // Whether a call to this task comes from its group as it is now. Errors: Aborted "fenced,
   // generation g"; Unavailable (the caller knows a later generation; this agent asks for it).
   void check(const rpc::Caller& caller) const;
   int64_t stale_refused() const;
+  const AgentOptions& options() const;
+  rpc::Clock& clock() const;
   // Whether this thread is in a callback of the agent.
   bool in_callback() const;
 

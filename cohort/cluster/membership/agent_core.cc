@@ -12,11 +12,6 @@ namespace cohort::internal::membership {
 namespace {
 
 constexpr size_t kMostViewBytes = 16 << 20;  // with kMostTasks and kMostEvents of the largest
-constexpr Duration kReportEvery = std::chrono::seconds(10);
-
-int64_t seconds_in(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
-}
 
 // Whether the same call may succeed later: nobody has refused it.
 bool is_transient(const std::exception_ptr& error) {
@@ -72,6 +67,11 @@ void AgentCore::log(std::string line) {
 
 void AgentCore::call(std::string_view method, std::string control, Duration timeout,
                      Answer answer) {
+  call_at(channel_, method, std::move(control), timeout, std::move(answer));
+}
+
+void AgentCore::call_at(const std::shared_ptr<rpc::Channel>& channel, std::string_view method,
+                        std::string control, Duration timeout, Answer answer) {
   auto done = [weak = weak_from_this(), epoch = epoch_,
                answer = std::move(answer)](rpc::CallResult result) {
     const auto self = weak.lock();
@@ -81,7 +81,7 @@ void AgentCore::call(std::string_view method, std::string control, Duration time
         answer(with_body(std::move(result)));
     });
   };
-  later([channel = channel_, path = str("membership/", method), control = std::move(control),
+  later([channel, path = str("membership/", method), control = std::move(control),
          timeout, done = std::move(done)]() mutable {
     channel->start(path, to_message(std::move(control)),
                    {.timeout = timeout, .max_reply_bytes = kMostViewBytes}, std::move(done));
@@ -109,7 +109,7 @@ void AgentCore::start() {
     began_ = clock_.now();
     next_report_ = began_ + kReportEvery;
     register_pauses_ = {options_.first_retry, options_.longest_retry};
-    send_register();
+    is_elastic() ? search() : send_register();
   });
 }
 
@@ -118,14 +118,18 @@ void AgentCore::send_register() {
                                 .cluster_spec = options_.cluster_spec,
                                 .program = options_.program,
                                 .term_seen = term_seen_,
-                                .generation_seen = generation_seen_};
+                                .generation_seen = generation_seen_,
+                                .record = record_ ? record_->encode() : "",
+                                .place = is_elastic() ? options_.elastic->place : ""};
   call("register", request.encode(), heartbeat_.dead_after + heartbeat_.interval,
        [this](rpc::CallResult result) { registered(std::move(result)); });
 }
 
 void AgentCore::registered(rpc::CallResult result) {
   if (result.error) {
-    if (is_transient(result.error)) return retry_register(result.error);
+    // Of a service that another one replaces, or that has stopped.
+    const bool is_over = is_elastic() && record_error(result.error).code == Code::kNotFound;
+    if (is_transient(result.error) || is_over) return retry_register(result.error);
     return end(result.error);
   }
   RegisterReply reply;
@@ -139,7 +143,8 @@ void AgentCore::registered(rpc::CallResult result) {
   service_ = reply.service;
   heartbeat_ = reply.heartbeat;
   heard_now();
-  view_ = nullptr;
+  if (!is_elastic()) view_ = nullptr;
+  version_ = 0;
   send_attend();
   send_watch();
   after(heartbeat_.interval, [this](Time when) { beat(when); });
@@ -159,6 +164,10 @@ void AgentCore::retry_register(const std::exception_ptr& error) {
     log(str("waiting for ", seconds_in(now - began_), " s for ", service_name(), ": ",
             record.message));
   }
+  if (is_elastic()) {
+    leave_service(State::kSearching);
+    return search_failed(record.message);
+  }
   later([channel = channel_] { channel->retry_now(); });
   after(jittered(register_pauses_.next()), [this](Time) { send_register(); });
 }
@@ -169,20 +178,20 @@ void AgentCore::beat(Time when) {
   // means.
   if (now - when > heartbeat_.interval / 2) heard_ = now;
   if (now - heard_ >= heartbeat_.dead_after) service_lost();
-  if (state_ == State::kEnded) return;
+  if (state_ != State::kMember) return;
   send_heartbeat();
   after(heartbeat_.interval, [this](Time next) { beat(next); });
 }
 
 void AgentCore::send_heartbeat() {
-  const HeartbeatRequest request{.seen = view_ ? view_->version : 0, .figures = figures_};
+  const HeartbeatRequest request{.seen = version_, .figures = figures_};
   call("heartbeat", request.encode(), heartbeat_.dead_after / 2, [this](rpc::CallResult result) {
     if (result.error) return failed(result.error);
     heard_now();
     try {
       const int64_t version = HeartbeatReply::decode(result.reply.control).version;
       // News that the watch should have brought.
-      if (!watching_ || (view_ && version > view_->version)) send_watch();
+      if (!watching_ || (version_ != 0 && version > version_)) send_watch();
     } catch (const Error&) {
       failed(std::current_exception());
     }
@@ -193,7 +202,7 @@ void AgentCore::send_watch() {
   watching_ = true;
   const uint64_t number = ++watch_;
   const Duration at_most = heartbeat_.dead_after;
-  call("watch", WatchRequest{.since = view_ ? view_->version : 0, .at_most = at_most}.encode(),
+  call("watch", WatchRequest{.since = version_, .at_most = at_most}.encode(),
        at_most + heartbeat_.dead_after / 2,
        [this, number](rpc::CallResult result) { watched(number, std::move(result)); });
 }
@@ -256,9 +265,9 @@ void AgentCore::act_in(int64_t generation, const ViewPtr& view) {
 }
 
 void AgentCore::apply(View view) {
-  if (view.service != service_ || (view_ && view.version <= view_->version)) return;
+  if (view.service != service_ || view.version <= version_) return;
   if (!view.failure.empty()) return end(rpc::decode_error(view.failure));
-  const int64_t known = view_ ? view_->version : 0;
+  const int64_t known = version_;
   std::erase_if(view.events, [&](const Event& event) { return event.version <= known; });
   if (view.generation < generation_seen_ && view.generation != 0) {
     return end(
@@ -267,6 +276,8 @@ void AgentCore::apply(View view) {
   }
   generation_seen_ = std::max(generation_seen_, view.generation);
   term_seen_ = std::max(term_seen_, view.term);
+  version_ = view.version;
+  if (is_elastic()) return apply_elastic(std::move(view));
   view_ = std::make_shared<const View>(std::move(view));
   act_in(view_->generation, view_);
   tell(view_);
@@ -289,6 +300,10 @@ void AgentCore::failed(const std::exception_ptr& error) {
   const Code code = record_error(error).code;
   if (code == Code::kAborted) return end(error);
   if (code == Code::kNotFound) return register_anew();
+  if (is_elastic() && (code == Code::kCancelled || holder_is_dead())) {
+    last_failure_ = error;
+    return search();
+  }
   last_failure_ = error;
   // Nobody has answered for a long time, or this process has stood still: no need to wait longer.
   if (code == Code::kDeadlineExceeded) return look_soon(Duration::zero());
@@ -304,7 +319,7 @@ void AgentCore::failed(const std::exception_ptr& error) {
   const Duration grace = heartbeat_.reconnect_grace;
   if (!first && now - *trouble_since_ >= grace) {
     service_lost();
-    if (state_ != State::kEnded) look_soon(heartbeat_.interval / 2);
+    if (state_ == State::kMember) look_soon(heartbeat_.interval / 2);
   } else {
     look_soon(first ? Duration::zero() : grace / 3);
   }
@@ -325,6 +340,7 @@ void AgentCore::look_again() {
 }
 
 void AgentCore::service_lost() {
+  if (is_elastic()) return search();
   const Time now = clock_.now();
   const std::string why = last_failure_ ? record_error(last_failure_).message
                                         : str("no answer for ", seconds_in(now - heard_), " s");
@@ -349,6 +365,7 @@ void AgentCore::heard_now() {
 }
 
 void AgentCore::register_anew() {
+  if (is_elastic()) return search();
   if (options_.on_service_lost == OnServiceLost::kFail) {
     return end(
         rpc::make_error(Code::kUnavailable,
@@ -361,21 +378,26 @@ void AgentCore::register_anew() {
   }
   log(str(service_name(), " is a new one; ", options_.task, " leaves generation ", generation_seen_,
           " and registers again"));
-  // Before the request is sent: with it the new group may start.
-  act_in(0, nullptr);
   view_ = nullptr;
+  leave_service(State::kRegistering);
+  began_ = clock_.now();
+  next_report_ = began_ + kReportEvery;
+  register_pauses_ = {options_.first_retry, options_.longest_retry};
+  send_register();
+}
+
+// Before a request to another service is sent: with it the new group may start.
+void AgentCore::leave_service(State next) {
+  act_in(0, nullptr);
   ++epoch_;
-  state_ = State::kRegistering;
+  state_ = next;
+  version_ = 0;
   watching_ = false;
   catching_up_ = false;
   watch_refused_since_.reset();
   attending_ = false;
   looking_ = false;
   trouble_since_.reset();
-  began_ = clock_.now();
-  next_report_ = began_ + kReportEvery;
-  register_pauses_ = {options_.first_retry, options_.longest_retry};
-  send_register();
 }
 
 void AgentCore::end(std::exception_ptr error) {

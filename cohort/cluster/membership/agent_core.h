@@ -3,6 +3,8 @@
 // registering -> member -> ended. A member that has lost the service, and may wait, stays a member.
 // If the service that answers again does not know it, it first leaves its generation and then
 // registers, so that it never obeys two coordinators.
+//
+// In an elastic cluster it searches first, for the task that holds the service (agent_search.cc).
 #pragma once
 
 #include <condition_variable>
@@ -24,6 +26,10 @@
 #include "cohort/core/threads/backoff.h"
 
 namespace cohort::internal::membership {
+
+inline int64_t seconds_in(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+}
 
 // Calls and timers refer to it weakly. Thread safety: any thread.
 class AgentCore : public std::enable_shared_from_this<AgentCore> {
@@ -60,13 +66,22 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   ViewPtr view() const;
   int64_t generation() const;
   std::exception_ptr error() const;
+  Standing standing() const;
+  // The generation to which a request is bound. Errors: Aborted (an elastic cluster's task is
+  // between two groups).
+  int64_t bound_generation() const;
   void check(const rpc::Caller& caller);
   int64_t stale_refused() const;
   bool in_callback() const { return callbacks_.runs_here(); }
   const AgentOptions& options() const { return options_; }
+  rpc::Clock& clock() const { return clock_; }
 
  private:
-  enum class State { kIdle, kRegistering, kMember, kEnded };
+  static constexpr Duration kReportEvery = std::chrono::seconds(10);
+  static constexpr Duration kFirstSearch = std::chrono::milliseconds(5);
+  static constexpr Duration kLongestSearch = std::chrono::milliseconds(250);
+
+  enum class State { kIdle, kSearching, kRegistering, kMember, kEnded };
   struct Request {
     std::string method;
     Encode encode;
@@ -74,6 +89,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
     Backoff pauses;
     Answer done;
     std::optional<Time> failed_since = std::nullopt;
+    uint64_t sent_to = 0;  // the service; 0: not sent yet
   };
 
   // Runs `work` under the lock, and then, without the lock, the actions that it has left to do.
@@ -86,6 +102,8 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   // Starts a call once the lock is free; `answer` runs under it, unless this agent has registered
   // anew or ended meanwhile.
   void call(std::string_view method, std::string control, Duration timeout, Answer answer);
+  void call_at(const std::shared_ptr<rpc::Channel>& channel, std::string_view method,
+               std::string control, Duration timeout, Answer answer);
 
   void send_register();
   void registered(rpc::CallResult result);
@@ -110,6 +128,17 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void service_lost();
   void heard_now();
   void register_anew();
+  // Leaves its generation and the service, before it turns to another one.
+  void leave_service(State next);
+  // Of elastic clusters:
+  bool is_elastic() const { return options_.elastic.has_value(); }
+  void search();
+  void ask_around();
+  void told_standing(uint64_t round, const TaskId& task, const std::optional<Standing>& standing);
+  void decide_where(bool is_complete);
+  void search_failed(const std::string& why);
+  void apply_elastic(View view);
+  bool holder_is_dead() const;
   void end(std::exception_ptr error);
 
   uint64_t oldest_of(const std::string& method) const;
@@ -121,7 +150,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   std::string service_name() const;
 
   rpc::Clock& clock_;
-  const std::shared_ptr<rpc::Channel> channel_;
+  std::shared_ptr<rpc::Channel> channel_;  // to the service; guarded by mutex_
   const AgentOptions options_;
   SerialCalls callbacks_;
 
@@ -137,6 +166,16 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   int64_t acting_ = 0;
   int64_t term_seen_ = 0;
   int64_t generation_seen_ = 0;
+  int64_t version_ = 0;  // of the last view of this service
+  // Of elastic clusters: the last view that this task has had in a group, which it may not have
+  // told its users yet; and what had happened by then.
+  ViewPtr record_;
+  std::vector<Event> untold_;
+  uint64_t search_round_ = 0;
+  size_t standings_awaited_ = 0;
+  std::map<TaskId, Standing> standings_;
+  Backoff search_pauses_{kFirstSearch, kLongestSearch};
+  bool searches_on_ = false;  // since it was last in a group
   uint64_t watch_ = 0;  // the number of the last watch
   bool watching_ = false;
   bool catching_up_ = false;

@@ -6,12 +6,14 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/cluster/membership/messages.h"
 #include "cohort/cluster/membership/settings.h"
 #include "cohort/cluster/membership/view.h"
+#include "cohort/cluster/rpc/channel.h"
 #include "cohort/core/program/task_id.h"
 
 namespace cohort::internal::membership {
@@ -22,6 +24,21 @@ using ViewPtr = std::shared_ptr<const View>;
 enum class OnServiceLost {
   kFail,  // workers in step: nothing can go on
   kWait,  // ps tasks: their variables outlive the coordinator, for the time of a lease
+};
+
+// Of a task of an elastic cluster: how it finds the service, wherever it is.
+struct ElasticAgentOptions {
+  std::vector<TaskId> tasks;  // that may hold it, this one too
+  // A channel to one of them. Errors: FailedPrecondition (its address is not known yet).
+  std::function<std::shared_ptr<rpc::Channel>(const TaskId&)> channel_to;
+  // What this task does about the service, and what makes it hold it (ElasticService).
+  std::function<Standing()> standing;
+  std::function<void(const View& record)> coordinate;
+  // Whether this task may hold the service of a new group, if nobody else does.
+  bool may_begin = true;
+  std::string place = {};  // of this process (process_place())
+  // Whether the process of a member has ended for certain.
+  std::function<bool(const Member&)> is_dead = [](const Member&) { return false; };
 };
 
 struct AgentOptions {
@@ -37,6 +54,8 @@ struct AgentOptions {
   Duration start_timeout = std::chrono::minutes(10);
   OnServiceLost on_service_lost = OnServiceLost::kFail;
   Duration lease = std::chrono::minutes(1);  // kWait: beyond the time after which it is lost
+  // An elastic cluster's: when the service is lost, another task takes it over.
+  std::optional<ElasticAgentOptions> elastic = {};
   // The settings until the service has told its own.
   HeartbeatSettings heartbeat = kDefaultHeartbeat;
   // The pause between attempts to register: from the first to the longest, doubled each time, less

@@ -15,6 +15,7 @@ namespace cohort::internal::membership {
 namespace {
 
 constexpr const char* kLeave = "leave";
+constexpr const char* kReport = "report";
 constexpr Duration kFirstRetry = std::chrono::milliseconds(10);
 constexpr Duration kLongestRetry = std::chrono::milliseconds(500);
 // The time that the service's answer takes to come back.
@@ -63,6 +64,19 @@ void AgentCore::attempt(uint64_t id) {
                                  str(options_.task, " is not registered at ", service_name())),
              .reply = {}});
   }
+  if (is_elastic() && request.sent_to != 0 && request.sent_to != service_ &&
+      request.method != kLeave && request.method != kReport) {
+    return finish(
+        id, {.error = rpc::make_error(
+                 Code::kUnavailable,
+                 str("membership/", request.method, ": the coordination service has moved to ",
+                     channel_->peer(), " while the call was under way; whether it had taken effect "
+                     "is lost with what the store held; call again"),
+                 "", {.peer = to_string(channel_->peer()), .rpc = "membership/" + request.method,
+                      .cause = Cause::kStartedAgain}),
+             .reply = {}});
+  }
+  request.sent_to = service_;
   later([weak = weak_from_this(), channel = channel_, id, left,
          path = "membership/" + request.method,
          control = request.encode({.at_most = left - std::min(left / 10, kMostMargin),
@@ -140,7 +154,7 @@ void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> 
     }
   }
   request(
-      "report", [bytes](const Attempt&) { return ReportRequest{.error = bytes}.encode(); },
+      kReport, [bytes](const Attempt&) { return ReportRequest{.error = bytes}.encode(); },
       *timeout, std::move(done));
 }
 
@@ -179,6 +193,14 @@ ViewPtr AgentCore::wait(std::optional<Duration> timeout, FunctionRef<bool(const 
 ViewPtr AgentCore::view() const {
   const std::lock_guard lock(mutex_);
   return view_;
+}
+
+int64_t AgentCore::bound_generation() const {
+  const std::lock_guard lock(mutex_);
+  if (is_elastic() && acting_ == 0 && state_ != State::kEnded) {
+    throw AbortedError(str(options_.task, " is between two groups; wait for the next one first"));
+  }
+  return acting_;
 }
 
 int64_t AgentCore::generation() const {
@@ -221,7 +243,9 @@ std::exception_ptr AgentCore::refusal_of(const rpc::Caller& caller) const {
                            .phase = "fencing",
                            .cause = Cause::kNotMember};
   // News reach tasks at different times. A caller that has them first must not suffer for it.
-  if (caller.generation > generation_seen_ && state_ != State::kEnded) {
+  const int64_t told = is_elastic() ? acting_ : generation_seen_;  // what it has seen may be no group
+  if (caller.generation > told && state_ != State::kEnded &&
+      (!is_elastic() || !view_ || caller.generation > view_->generation)) {
     ErrorDetail early = detail;
     early.cause = Cause::kBehind;  // by which the caller's channel knows that it may call again
     return rpc::make_error(

@@ -12,6 +12,8 @@ namespace {
 
 using Kind = WaitingCall::Kind;
 
+constexpr Duration kLookForDead = std::chrono::milliseconds(20);
+
 std::string what_barrier(const std::string& name) {
   return str("barrier ", quoted(rpc::printable(name)), ": ");
 }
@@ -31,6 +33,7 @@ int64_t whole_seconds(Duration duration) {
 void CoordinationCore::settle(Outbox& out) {
   settle_ended(out);
   settle_registrations(out);
+  roster_.agree();
   if (roster_.generation() != generation_settled_) {
     generation_settled_ = roster_.generation();
     const auto error = make_error(
@@ -52,11 +55,12 @@ void CoordinationCore::settle_ended(Outbox& out) {
     store_.end(ended.session);
     break_rounds(barriers_.end_with(ended.session.task), ended.error, out);
     const auto of_it = [&](const WaitingCall& waiting) { return waiting.session == ended.session; };
-    for (const uint64_t id : waiting_.find_all(of_it)) {
-      out.fail(waiting_.take(id).call,
-               make_error(Code::kAborted, str("fenced, generation ", roster_.generation(), ": ",
-                                              record_error(ended.error).message)));
-    }
+    const std::exception_ptr refusal =
+        ended.may_return
+            ? make_error(Code::kNotFound, record_error(ended.error).message)
+            : make_error(Code::kAborted, str("fenced, generation ", roster_.generation(), ": ",
+                                             record_error(ended.error).message));
+    for (const uint64_t id : waiting_.find_all(of_it)) out.fail(waiting_.take(id).call, refusal);
   }
 }
 
@@ -169,6 +173,29 @@ void CoordinationCore::watch_start(Time now, Outbox& out) {
   out.log(str("waiting for ", whole_seconds(waited), " s for ", roster_.describe_missing(now)));
 }
 
+// The half of a group that is no majority waits for the others.
+void CoordinationCore::watch_agreement(Time now, Outbox& out) {
+  if (!roster_.started() || roster_.failed() || roster_.agreed()) return disagrees_since_.reset();
+  if (!disagrees_since_) {
+    disagrees_since_ = now;
+    next_report_ = now + options_.report_missing_every;
+  }
+  const Duration waited = now - *disagrees_since_;
+  const std::string text = str("generation ", roster_.generation(),
+                               " is no majority of the group before it; missing: ",
+                               roster_.describe_missing(now));
+  if (waited >= options_.start_timeout) {
+    const std::string end =
+        str("waited for ", whole_seconds(options_.start_timeout), " s: ", text);
+    out.log(end);
+    return roster_.fail(rpc::make_error(
+        Code::kUnavailable, end, "", {.generation = roster_.generation(), .phase = "agreement"}));
+  }
+  if (now < next_report_) return;
+  next_report_ = now + options_.report_missing_every;
+  out.log(str("waiting for ", whole_seconds(waited), " s: ", text));
+}
+
 void CoordinationCore::on_timer(Time when) {
   change([&](Outbox& out) {
     if (stopped_) return;
@@ -178,6 +205,8 @@ void CoordinationCore::on_timer(Time when) {
     if (now - when > options_.roster.heartbeat.interval / 2) roster_.restart_silence(now);
     roster_.expire(now);
     watch_start(now, out);
+    roster_.agree();  // processes may have been found to have ended
+    watch_agreement(now, out);
     settle_ended(out);
     settle_registrations(out);  // before the time of one that may come in now is up
     answer_due(now, out);
@@ -186,6 +215,8 @@ void CoordinationCore::on_timer(Time when) {
 
 void CoordinationCore::arm(Time now) {
   Time next = now + options_.roster.heartbeat.interval / 4;
+  // A process that has been killed takes a moment to end.
+  if (!roster_.agreed()) next = std::min<Time>(next, now + kLookForDead);
   if (const auto due = waiting_.next()) next = std::min(next, *due);
   if (const auto due = roster_.next_expiry()) next = std::min(next, *due);
   if (!roster_.started() && !roster_.failed())

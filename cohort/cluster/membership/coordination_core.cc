@@ -113,6 +113,13 @@ CoordinationCore::Reply CoordinationCore::dispatch(size_t method, CallPtr& call,
     return HeartbeatReply{.version = roster_.version()}.encode();
   }
   roster_.heard(now, session, 0);
+  if (method >= Method::kBarrier && !roster_.agreed()) {
+    std::rethrow_exception(rpc::make_error(
+        Code::kUnavailable,
+        str("the members of generation ", roster_.generation(),
+            " have not acknowledged it with a majority of the group before; call again"),
+        "", {.generation = roster_.generation(), .phase = "agreement", .cause = Cause::kBehind}));
+  }
   switch (method) {
     case Method::kLeave:
       roster_.leave(now, session, LeaveRequest::decode(request_of(*call)).where);
@@ -311,6 +318,14 @@ void CoordinationCore::connection_lost(const Session& session) {
 void CoordinationCore::process_gone(const Session& session) {
   change([&](Outbox&) {
     if (!stopped_) roster_.process_gone(clock_.now(), session);
+  });
+}
+
+void CoordinationCore::fail(const std::exception_ptr& error) {
+  change([&](Outbox& out) {
+    if (stopped_ || roster_.failed()) return;
+    out.log(record_error(error).message);
+    roster_.fail(error);
   });
 }
 

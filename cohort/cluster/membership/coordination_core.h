@@ -33,6 +33,8 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
   void stop();
   void connection_lost(const Session& session);
   void process_gone(const Session& session);
+  // Ends the group for all, with this error.
+  void fail(const std::exception_ptr& error);
   View status() const;
   int64_t stale_refused() const;
 
@@ -72,6 +74,7 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
   void answer_due(Time now, Outbox& out);
   void answer_barrier_in_time(uint64_t id, Outbox& out);
   void watch_start(Time now, Outbox& out);
+  void watch_agreement(Time now, Outbox& out);
   void on_timer(Time when);
   void arm(Time now);
 
@@ -91,6 +94,7 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
   bool stopped_ = false;
   Time began_;
   Time next_report_;
+  std::optional<Time> disagrees_since_;  // an elastic cluster's group, once it has started
   Time armed_ = Time::max();
 };
 

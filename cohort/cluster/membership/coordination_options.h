@@ -49,6 +49,7 @@ struct CoordinationMethod {
     kRemove,
     kList,
     kStatus,
+    kStanding,  // of every task of an elastic cluster (elastic_service.h)
   };
 };
 

@@ -18,7 +18,7 @@ constexpr size_t kMostProgramBytes = kMostSections * (kMostSectionBytes + kMostN
 constexpr rpc::MethodSpec kMethods[] = {
     {.name = "register",
      .callers = kEveryTask,
-     .max_bulk_bytes = kMostSpecBytes + kMostProgramBytes + kMostRest,
+     .max_bulk_bytes = kMostSpecBytes + kMostProgramBytes + kMostRecordBytes + kMostRest,
      .fenced = false},
     {.name = "heartbeat", .callers = kEveryTask, .fenced = false},
     {.name = "watch", .callers = kEveryTask, .fenced = false},
@@ -46,6 +46,7 @@ constexpr rpc::MethodSpec kMethods[] = {
     {.name = "remove", .callers = kEveryTask, .fenced = false},
     {.name = "list", .callers = kEveryTask, .fenced = false},
     {.name = "status", .callers = kEverybody, .fenced = false},
+    {.name = "standing", .callers = kEveryTask, .fenced = false},
 };
 
 }  // namespace
@@ -58,6 +59,8 @@ CoordinationService::CoordinationService(rpc::Clock& clock, CoordinationOptions 
 CoordinationService::~CoordinationService() { core_->stop(); }
 
 std::span<const rpc::MethodSpec> CoordinationService::methods() const { return kMethods; }
+
+std::span<const rpc::MethodSpec> coordination_methods() { return kMethods; }
 
 void CoordinationService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   core_->handle(method, std::move(call));
@@ -72,6 +75,8 @@ void CoordinationService::connection_lost(const TaskId& task, uint64_t incarnati
 void CoordinationService::process_gone(const TaskId& task, uint64_t incarnation) {
   core_->process_gone({task, incarnation});
 }
+
+void CoordinationService::fail(const std::exception_ptr& error) { core_->fail(error); }
 
 View CoordinationService::status() const { return core_->status(); }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,9 @@
 namespace cohort::internal::membership {
 
 class CoordinationCore;
+
+// What every "membership" service can be asked, in order of CoordinationMethod::Number.
+std::span<const rpc::MethodSpec> coordination_methods();
 
 // Errors of the constructor: InvalidArgument (settings, see check).
 // Thread safety: any thread.
@@ -44,6 +48,8 @@ class CoordinationService final : public rpc::Service {
   void connection_lost(const TaskId& task, uint64_t incarnation);
   // The parent of the process says that it has ended.
   void process_gone(const TaskId& task, uint64_t incarnation);
+  // Ends the group for all, with this error.
+  void fail(const std::exception_ptr& error);
 
   // The view with ages and figures.
   View status() const;

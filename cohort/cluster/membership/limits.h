@@ -19,8 +19,10 @@ inline constexpr size_t kMostSpecBytes = 1 << 20;
 inline constexpr size_t kMostFigures = 128;
 inline constexpr size_t kMostNameBytes = 256;
 inline constexpr size_t kMostEvents = 256;
+inline constexpr size_t kMostBases = 64;
 inline constexpr size_t kMostKeyBytes = 1 << 10;
 inline constexpr size_t kMostValueBytes = 1 << 20;
+inline constexpr size_t kMostRecordBytes = 8 << 20;
 inline constexpr size_t kMostErrorBytes = 8 << 10;
 inline constexpr size_t kMostListed = 1024;
 // Changes of one kind that a task may have under way.

@@ -36,6 +36,8 @@ void fields(auto& f, RegisterRequest& request) {
   f(5, request.term_seen);
   f(6, request.generation_seen);
   f(7, request.program, kSections);
+  f(8, request.record, AtMostBytes{"a record", kMostRecordBytes});
+  f(9, request.place, AtMostText{"a process's place", kMostNameBytes});
 }
 
 void fields(auto& f, RegisterReply& reply) {
@@ -44,6 +46,14 @@ void fields(auto& f, RegisterReply& reply) {
   f(3, reply.heartbeat.dead_after);
   f(4, reply.heartbeat.reconnect_grace);
   f(5, reply.warnings, kWarnings);
+}
+
+void fields(auto& f, Standing& standing) {
+  f(1, standing.stage, Stage::kEnded);
+  f(2, standing.term_seen);
+  f(3, standing.service);
+  f(4, standing.term);
+  f(5, standing.agreed);
 }
 
 void fields(auto& f, HeartbeatRequest& request) {
@@ -87,6 +97,11 @@ RegisterReply RegisterReply::decode(std::string_view bytes) {
   check(reply.heartbeat);
   make_printable(reply.warnings);
   return reply;
+}
+
+std::string Standing::encode() const { return encode_fields(*this); }
+Standing Standing::decode(std::string_view bytes) {
+  return decode_fields<Standing>(bytes, "a task's standing");
 }
 
 std::string HeartbeatRequest::encode() const { return encode_fields(*this); }

@@ -40,6 +40,9 @@ struct RegisterRequest {
   // none.
   int64_t term_seen = 0;
   int64_t generation_seen = 0;
+  // Of elastic clusters: the last view that the task has had of a group, and where its process is.
+  std::string record = {};
+  std::string place = {};
 
   std::string encode() const;
   static RegisterRequest decode(std::string_view bytes);
@@ -52,6 +55,28 @@ struct RegisterReply {
 
   std::string encode() const;
   static RegisterReply decode(std::string_view bytes);
+};
+
+// What a task of an elastic cluster is doing about the coordination service.
+enum class Stage {
+  kSearches = 0,  // it has lost it, or has found none yet
+  kObeys = 1,     // it is registered at another task's
+  kPrepares = 2,  // it holds one whose group has not started
+  kHolds = 3,     // it holds one whose group has started
+  kEnded = 4,     // it is no member any more
+};
+
+// The answer to `standing`.
+struct Standing {
+  Stage stage = Stage::kSearches;
+  int64_t term_seen = 0;  // the highest
+  // kPrepares, kHolds:
+  uint64_t service = 0;  // its incarnation
+  int64_t term = 0;
+  bool agreed = false;  // whether the members have acknowledged their group
+
+  std::string encode() const;
+  static Standing decode(std::string_view bytes);
 };
 
 struct HeartbeatRequest {

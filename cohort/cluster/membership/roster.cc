@@ -37,6 +37,7 @@ Roster::Roster(RosterOptions options, uint64_t service, Time now)
     entry.address_given = !address.empty();
     entry.since = now;
   }
+  if (options_.elastic) take_record();
 }
 
 Roster::Admission Roster::admit(Time now, const Session& session, const RegisterRequest& request) {
@@ -55,6 +56,14 @@ Roster::Admission Roster::admit(Time now, const Session& session, const Register
       entry.member.state == TaskState::kAlive && entry.member.incarnation == session.incarnation;
   // A later term proves nothing of other tasks: a process that was stopped for long may come from a
   // group of which no survivor told this service.
+  if (options_.elastic && started() && request.term_seen > term_) {
+    // Whether that group or this one goes on is for the majority to say.
+    if (is_in) {
+      end(now, entry, TaskState::kLost, str("it has been in a group of term ", request.term_seen));
+    }
+    refuse(session, str("this incarnation has been in term ", request.term_seen,
+                        ", this service's is ", term_));
+  }
   if (started() && is_in && request.term_seen > term_) {
     fail(rpc::make_error(
         Code::kAborted,
@@ -64,11 +73,13 @@ Roster::Admission Roster::admit(Time now, const Session& session, const Register
         "", {.generation = request.generation_seen, .phase = "register"}));
     throw_failure();
   }
+  if (options_.elastic) learn_record(request);
   if (is_in) {
     entry.heard = now;
     return Admission::kRepeated;
   }
   if (entry.member.state == TaskState::kAlive) return Admission::kWaits;
+  if (options_.elastic && !entry.member.observer) check_predecessor(now, session);
   accept(now, entry, session, request);
   return Admission::kAccepted;
 }
@@ -94,7 +105,9 @@ Roster::Entry& Roster::entry_for(const Session& session) {
 void Roster::accept(Time now, Entry& entry, const Session& session,
                     const RegisterRequest& request) {
   Member& member = entry.member;
+  if (member.incarnation != session.incarnation) gone_.insert(member.incarnation);
   member.incarnation = session.incarnation;
+  member.place = request.place;
   if (!entry.address_given) member.address = request.address;
   member.state = TaskState::kAlive;
   member.figures.clear();
@@ -110,22 +123,36 @@ void Roster::accept(Time now, Entry& entry, const Session& session,
     if (started()) {
       generation_ = std::max(generation_, request.generation_seen) + 1;
       if (request.term_seen > term_) term_ = request.term_seen + 1;
+      membership_changed();
     }
   }
   if (started()) {
     add_event(EventKind::kJoined, member, "");
   } else {
-    start_if_complete();
+    if (!member.observer && !first_came_) first_came_ = now;
+    start_if_complete(now);
   }
 }
 
-void Roster::start_if_complete() {
-  for (const auto& [task, entry] : entries_) {
+bool Roster::is_complete() const {
+  return std::all_of(entries_.begin(), entries_.end(), [&](const auto& one) {
+    const auto& [task, entry] = one;
     const bool awaited = !entry.member.observer && options_.late_jobs.count(task.job) == 0;
-    if (awaited && entry.member.state != TaskState::kAlive) return;
-  }
+    return !awaited || entry.member.state == TaskState::kAlive;
+  });
+}
+
+void Roster::start_if_complete(Time now) {
+  if (options_.elastic ? may_start(now) : is_complete()) start();
+}
+
+void Roster::start() {
   term_ = highest_term_seen_ + 1;
   generation_ = highest_generation_seen_ + 1;
+  if (!options_.elastic) return;
+  ++version_;
+  mark_lost_of_record();
+  membership_changed();
 }
 
 bool Roster::has_ended(const Entry& entry, uint64_t incarnation) const {
@@ -199,6 +226,7 @@ void Roster::connection_lost(Time now, const Session& session) {
 
 void Roster::process_gone(Time now, const Session& session) {
   if (live_incarnation(session.task) != session.incarnation) return;
+  gone_.insert(session.incarnation);
   end(now, entries_[session.task], TaskState::kLost, "its process has ended");
 }
 
@@ -225,7 +253,11 @@ void Roster::throw_failure() const {
 void Roster::end(Time now, Entry& entry, TaskState state, const std::string& why) {
   Member& member = entry.member;
   ++version_;
-  if (started() && !member.observer) ++generation_;
+  if (started() && !member.observer) {
+    ++generation_;
+    membership_changed();
+  }
+  if (state == TaskState::kLeft) gone_.insert(member.incarnation);
   const std::string name = to_string(member.task) + where_text(member.address);
   const std::string text =
       state == TaskState::kLeft ? str("task left", why, ": ", name) : str("lost ", name, ": ", why);
@@ -235,11 +267,13 @@ void Roster::end(Time now, Entry& entry, TaskState state, const std::string& why
                               .phase = started() ? "running" : "start"};
   std::exception_ptr error =
       rpc::make_error(Code::kUnavailable, text, to_string(member.task), detail);
-  entry.ended.push_back(member.incarnation);
+  // Before a takeover a task may turn to another service, and come back.
+  const bool may_return = options_.elastic && !started() && state == TaskState::kLost;
+  if (!may_return) entry.ended.push_back(member.incarnation);
   if (entry.ended.size() > kMostEnded) entry.ended.pop_front();
   const bool is_as_planned =
       state == TaskState::kLeft && (why.empty() || why.ends_with(kEndOfProgram));
-  ended_.push_back({{member.task, member.incarnation}, error, is_as_planned});
+  ended_.push_back({{member.task, member.incarnation}, error, is_as_planned, may_return});
   // Before the start a task that went is simply awaited again.
   member.state = started() || member.observer ? state : TaskState::kAwaited;
   entry.since = now;
@@ -265,6 +299,7 @@ void Roster::expire(Time now) {
           str("it was last heard of ", in_seconds(now - entry.heard), " ago"));
     }
   }
+  if (options_.elastic && !started() && !failed()) start_if_complete(now);
 }
 
 void Roster::restart_silence(Time now) {
@@ -275,7 +310,7 @@ void Roster::restart_silence(Time now) {
 }
 
 std::optional<Roster::Time> Roster::next_expiry() const {
-  std::optional<Time> next;
+  std::optional<Time> next = next_start();
   for (const auto& [task, entry] : entries_) {
     if (entry.member.state != TaskState::kAlive) continue;
     Time due = entry.heard + options_.heartbeat.dead_after;
@@ -312,7 +347,9 @@ View Roster::base_view() const {
             .members = {},
             .failure = failure_,
             .events = {},
-            .stale_refused = {}};
+            .stale_refused = {},
+            .coordinator = options_.elastic ? options_.elastic->self : TaskId{},
+            .bases = bases_};
   view.members.reserve(entries_.size());
   return view;
 }

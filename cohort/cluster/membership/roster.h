@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,6 +18,19 @@
 
 namespace cohort::internal::membership {
 
+// The rules of a cluster that goes on whatever task is lost.
+struct ElasticRoster {
+  TaskId self = {};  // the task that holds this service
+  // The group of a new cluster starts without those that are not there once so many are and
+  // `start_wait` has passed since the first came.
+  int min_tasks = 1;
+  Duration start_wait = std::chrono::seconds(30);
+  // The last view of the group that this service takes over; generation 0: there was none.
+  View record = {};
+  // Whether the process of a member has ended for certain. A connection that broke does not tell.
+  std::function<bool(const Member&)> is_dead = [](const Member&) { return false; };
+};
+
 struct RosterOptions {
   // The tasks of the group and their addresses. If an address is empty, it is the one that the task
   // registers.
@@ -26,11 +40,14 @@ struct RosterOptions {
   // Jobs that watch and are not of the group: they come and go without a new generation.
   std::set<std::string> observer_jobs = {"evaluator"};
   HeartbeatSettings heartbeat;
+  std::optional<ElasticRoster> elastic = {};
 };
 
 // States of a task: awaited -> alive -> lost or left -> alive again, as another incarnation.
 // The group starts once all awaited tasks are alive at once. From then on each task that is lost,
 // leaves or joins raises the generation; each change of any kind raises the version.
+// In an elastic cluster a group counts only when its members have acknowledged it, with a majority
+// of the group before (agreed()); until then nothing may be done in its name.
 // Thread safety: none.
 class Roster {
  public:
@@ -87,6 +104,12 @@ class Roster {
   int64_t generation() const { return generation_; }
   bool started() const { return generation_ > 0; }
   bool failed() const { return !failure_.empty(); }
+  // Of an elastic cluster whose group has started: see above. Always true of others.
+  bool agreed() const { return agreed_; }
+  // Draws the conclusion from what members have acknowledged.
+  void agree();
+  // Of an elastic cluster: whether its live members may decide for it.
+  bool has_majority();
   int64_t stale_refused() const { return stale_refused_; }
 
   View view(int64_t since) const;
@@ -102,6 +125,7 @@ class Roster {
     Session session;
     std::exception_ptr error;  // for who waits for it
     bool is_as_planned;        // it left, and gave no reason but the end of its program
+    bool may_return;           // the group had not started: it may register again
   };
   std::vector<Ended> take_ended();
 
@@ -125,10 +149,22 @@ class Roster {
   [[noreturn]] void refuse(const Session& session, std::string_view why);
   void accept(Time now, Entry& entry, const Session& session, const RegisterRequest& request);
   void end(Time now, Entry& entry, TaskState state, const std::string& why);
-  void start_if_complete();
+  void start_if_complete(Time now);
+  bool is_complete() const;
+  void start();
+  // Of elastic clusters (roster_elastic.cc):
+  void take_record();
+  void learn_record(const RegisterRequest& request);
+  void check_predecessor(Time now, const Session& session);
+  bool may_start(Time now);
+  void mark_lost_of_record();
+  Presence presence(const Session& session);
+  void membership_changed();
+  std::optional<Time> next_start() const;
   void add_event(EventKind kind, const Member& member, std::string error);
   void throw_failure() const;
   View base_view() const;
+  Membership live() const;
 
   RosterOptions options_;
   uint64_t service_;
@@ -143,6 +179,14 @@ class Roster {
   std::string failure_;
   std::deque<Event> events_;
   std::vector<Ended> ended_;
+
+  bool agreed_ = true;
+  View record_;  // the latest that anybody has told of
+  std::vector<Membership> bases_;
+  int64_t membership_version_ = 0;  // of the last change of the members
+  std::set<uint64_t> gone_;         // incarnations that have ended for certain
+  std::optional<Time> first_came_;
+  std::optional<Time> majority_since_;  // before the start
 };
 
 }  // namespace cohort::internal::membership

@@ -8,20 +8,13 @@
 #include <vector>
 
 #include "cohort/cluster/membership/messages.h"
+#include "cohort/cluster/membership/session.h"
 
 namespace cohort::internal::membership {
 
 struct StoreLimits {
   size_t keys_per_task = 10'000;
   size_t bytes = size_t{256} << 20;  // of all keys and values
-};
-
-// The task that makes a call, and its process.
-struct Session {
-  TaskId task;
-  uint64_t incarnation = 0;
-
-  bool operator==(const Session&) const = default;
 };
 
 // Errors of all changes: InvalidArgument (a key that is empty, longer than 1 KiB or not UTF-8),

@@ -24,6 +24,7 @@ void fields(auto& f, Member& member) {
   f(6, member.state_age);
   f(7, member.silence);
   f(8, member.figures, kFigures, kFigureName);
+  f(9, member.place, AtMostText{"a process's place", kMostNameBytes});
 }
 
 void fields(auto& f, Event& event) {
@@ -32,6 +33,15 @@ void fields(auto& f, Event& event) {
   f(3, event.task);
   f(4, event.incarnation);
   f(5, event.error, AtMostBytes{"an error", kMostErrorBytes});
+}
+
+void fields(auto& f, Session& session) {
+  f(1, session.task);
+  f(2, session.incarnation);
+}
+
+void fields(auto& f, Membership& membership) {
+  f(1, membership.members, AtMost{"members", kMostTasks});
 }
 
 void fields(auto& f, View& view) {
@@ -43,6 +53,8 @@ void fields(auto& f, View& view) {
   f(6, view.failure, AtMostBytes{"an error", kMostErrorBytes});
   f(7, view.events, AtMost{"events", kMostEvents});
   f(8, view.stale_refused);
+  f(9, view.coordinator);
+  f(10, view.bases, AtMost{"memberships", kMostBases});
 }
 
 std::string_view state_name(TaskState state) {
@@ -57,6 +69,21 @@ std::string_view state_name(TaskState state) {
       return "left";
   }
   return "unknown";
+}
+
+Membership View::live() const {
+  Membership found;
+  for (const Member& member : members) {
+    if (member.observer || member.state != TaskState::kAlive) continue;
+    found.members.push_back({member.task, member.incarnation});
+  }
+  return found;
+}
+
+bool View::agreed() const { return bases.size() == 1 && bases.front() == live(); }
+
+bool View::is_later(const View& other) const {
+  return term != other.term ? term > other.term : version > other.version;
 }
 
 const Member* View::find(const TaskId& task) const {

@@ -15,6 +15,7 @@ namespace cohort::internal::membership {
 struct SimulationOptions {
   uint64_t seed = 0;
   int most_faults = 5;
+  bool elastic = false;  // a cluster whose group outlives its service
   std::ostream* trace = nullptr;  // a line for each thing that happens
 };
 
@@ -29,6 +30,8 @@ struct SimulationResult {
   double longest_detection_ms = 0;
   int store_calls = 0;
   int barriers_passed = 0;
+  int takeovers = 0;  // services of a later term than the first
+  double longest_takeover_ms = 0;  // from a death of the service's task until all have learned
 };
 
 // The invariants are those of docs/membership.md.

@@ -4,12 +4,11 @@
 // seed.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <string>
 
 #include "cohort/cluster/membership/simulation/cluster_simulation.h"
-#include "cohort/core/text.h"
+#include "cohort/cluster/membership/simulation/testing_numbers.h"
 
 namespace cohort::internal::membership {
 namespace {
@@ -17,15 +16,11 @@ namespace {
 // Within a second or two.
 #ifdef __OPTIMIZE__
 constexpr uint64_t kHistories = 1500;
+constexpr uint64_t kElasticHistories = 500;
 #else
 constexpr uint64_t kHistories = 100;
+constexpr uint64_t kElasticHistories = 50;
 #endif
-
-uint64_t number_from(const char* variable, uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) return otherwise;
-  return static_cast<uint64_t>(parse_number<int64_t>(text).value_or(0));
-}
 
 struct Totals {
   uint64_t histories = 0;
@@ -37,6 +32,8 @@ struct Totals {
   int deaths = 0;
   int store_calls = 0;
   int barriers = 0;
+  int takeovers = 0;
+  double longest_takeover_ms = 0;
 
   void add(const SimulationResult& result) {
     ++histories;
@@ -48,6 +45,8 @@ struct Totals {
     deaths += result.deaths_checked;
     store_calls += result.store_calls;
     barriers += result.barriers_passed;
+    takeovers += result.takeovers;
+    longest_takeover_ms = std::max(longest_takeover_ms, result.longest_takeover_ms);
   }
 };
 
@@ -56,13 +55,14 @@ std::ostream& operator<<(std::ostream& out, const Totals& totals) {
              << " processes, " << totals.calls << " calls, " << totals.store_calls
              << " of them to the store, " << totals.barriers << " passed barriers, "
              << totals.deaths << " deaths that all learned of in time, " << totals.stale
-             << " stale calls refused";
+             << " stale calls refused, " << totals.takeovers << " takeovers, the longest watched one "
+             << totals.longest_takeover_ms << " ms";
 }
 
-Totals run(uint64_t first, uint64_t count, int most_faults) {
+Totals run(uint64_t first, uint64_t count, int most_faults, bool elastic = false) {
   Totals totals;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    const SimulationResult result = simulate({.seed = seed, .most_faults = most_faults});
+    const SimulationResult result = simulate({.seed = seed, .most_faults = most_faults, .elastic = elastic});
     totals.add(result);
     if (!result.violation.empty()) {
       ADD_FAILURE() << result.violation << "\nCOHORT_SIMULATION_SEED=" << seed << " shows how";
@@ -88,10 +88,28 @@ TEST(MembershipSimulation, InvariantsHoldWhateverHappens) {
   EXPECT_GT(totals.stale, 0);
 }
 
+TEST(MembershipSimulation, AnElasticGroupOutlivesItsService) {
+  if (const uint64_t seed = number_from("COHORT_SIMULATION_SEED", 0)) {
+    const SimulationResult result = simulate({.seed = seed, .elastic = true, .trace = &std::cerr});
+    EXPECT_EQ(result.violation, "");
+    return;
+  }
+  const Totals totals = run(number_from("COHORT_SIMULATION_FIRST", 1),
+                            number_from("COHORT_SIMULATIONS", kElasticHistories), 5, true);
+  std::cout << totals << '\n';
+  EXPECT_GT(totals.faults, static_cast<int>(totals.histories));
+  EXPECT_GT(totals.deaths, static_cast<int>(totals.histories / 10));
+  EXPECT_GT(totals.takeovers, static_cast<int>(totals.histories / 4));
+  EXPECT_GT(totals.stale, 0);
+}
+
 TEST(MembershipSimulation, WithoutAFaultNobodyIsLost) {
   const Totals totals = run(900'001, 20, 0);
   EXPECT_EQ(totals.faults, 0);
   EXPECT_EQ(totals.lives, totals.tasks);  // nobody was started again
+  const Totals elastic = run(900'001, 20, 0, true);
+  EXPECT_EQ(elastic.lives, elastic.tasks);
+  EXPECT_EQ(elastic.takeovers, 0);
 }
 
 TEST(MembershipSimulation, ASeedTellsTheSameStoryTwice) {

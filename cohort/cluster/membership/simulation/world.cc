@@ -56,6 +56,10 @@ World::World(const SimulationOptions& options) : options_(options), random_(opti
     network_.delays.longest = milliseconds(40);
     heartbeat_.reconnect_grace = milliseconds(300);
   }
+  if (options_.elastic) {
+    tasks_ = 2 + static_cast<int>(random_.below(4));
+    one_host_ = random_.one_in(2);
+  }
   policy_ = random_.one_in(2) ? OnServiceLost::kWait : OnServiceLost::kFail;
   trace(tasks_, " tasks, longest delay ", network_.delays.longest.count() / 1'000'000, " ms, ",
         policy_ == OnServiceLost::kWait ? "wait" : "fail", " without the service");
@@ -67,6 +71,7 @@ World::~World() {
   for (const auto& life : lives_) {
     life->agent = nullptr;
     life->service = nullptr;
+    life->elastic = nullptr;
   }
 }
 
@@ -104,12 +109,17 @@ void World::start_life(int node, bool duplicate) {
   life.incarnation = random_.next() | 1;
   life.duplicate = duplicate;
   life.touched =
-      !network_.all_up() || beside || (node != 0 && (!current(0) || !current(0)->process.runs()));
+      !network_.all_up() || beside ||
+      (!options_.elastic && node != 0 && (!current(0) || !current(0)->process.runs()));
   network_.add(&life.endpoint);
   trace("start of ", task_of(node), ", incarnation ", hex(life.incarnation),
         duplicate ? ", although one lives" : "");
   if (!duplicate) network_.bind(to_string(task_of(node)), &life.endpoint);
-  if (node == 0) start_service(life);
+  if (options_.elastic) {
+    start_elastic_service(life);
+  } else if (node == 0) {
+    start_service(life);
+  }
   start_agent(life);
   ++result_.lives;
 }
@@ -133,7 +143,7 @@ void World::start_service(Life& life) {
   }
 }
 
-void World::start_agent(Life& life) {
+AgentOptions World::agent_options(Life& life) {
   life.channel = std::make_shared<SimulatedChannel>(network_, &life.endpoint, task_of(0),
                                                     to_string(task_of(0)));
   AgentOptions options{.task = task_of(life.node), .incarnation = life.incarnation};
@@ -151,6 +161,12 @@ void World::start_agent(Life& life) {
   options.log = [this, &life](const std::string& line) {
     if (!life.process.ended()) trace(task_of(life.node), ": ", line);
   };
+  if (options_.elastic) options.elastic = elastic_agent(life);
+  return options;
+}
+
+void World::start_agent(Life& life) {
+  AgentOptions options = agent_options(life);
   life.agent = std::make_unique<MembershipAgent>(life.process, life.channel, std::move(options));
   life.process.call_at(life.process.now(), [this, &life] {
     life.agent->start();
@@ -161,7 +177,7 @@ void World::start_agent(Life& life) {
 void World::end_life(Life& life, const std::string& why) {
   if (life.process.ended()) return;
   trace("end of ", task_of(life.node), ", incarnation ", hex(life.incarnation), ": ", why);
-  if (life.node == 0) touch(life);
+  if (life.node == 0 && !options_.elastic) touch(life);
   life.process.end();
   network_.ended(&life.endpoint);
   start_again_later(life.node);
@@ -210,6 +226,7 @@ void World::see(Life& life, const ViewPtr& view) {
     if (!tasks.insert(member.task).second) violate(str(member.task, " is twice in a view"));
     if (member.state == TaskState::kAlive) members += str(member.task, hex(member.incarnation));
   }
+  if (options_.elastic) return see_elastic(view, members);
   const auto [known, is_new] = members_of_.try_emplace({view->service, view->generation}, members);
   if (!is_new && known->second != members) {
     violate(str("generation ", view->generation, " has two sets of members"));
@@ -234,6 +251,12 @@ void World::accepted(Life& life, const rpc::Caller& writer) {
                 " after one of ", life.last_accepted));
   }
   life.last_accepted = writer.generation;
+  if (options_.elastic) {
+    if (term_of_[life.incarnation] > life.agent->view()->term) {
+      violate(str(task_of(life.node), " accepted a write in a group that it has left"));
+    }
+    return;
+  }
   // The newest group that has this process.
   const Life* newest = nullptr;
   int64_t term = 0;
@@ -255,7 +278,8 @@ void World::accepted(Life& life, const rpc::Caller& writer) {
   }
 }
 
-void World::expect_all_learn(const Life& dead, Duration bound) {
+void World::expect_all_learn(const Life& dead, Duration bound, bool is_stop) {
+  if (options_.elastic) return expect_all_learn_elastic(dead, is_stop);
   for (const auto& life : lives_) {
     if (!network_.all_up() || life->process.stopped()) return;
   }
@@ -289,6 +313,7 @@ void World::expect_all_learn(const Life& dead, Duration bound) {
 }
 
 bool World::formed() {
+  if (options_.elastic) return formed_elastic();
   const Life* chief = current(0);
   if (chief == nullptr || running().size() != static_cast<size_t>(tasks_)) return false;
   const int64_t generation = chief->agent->generation();
@@ -326,6 +351,7 @@ SimulationResult World::run() {
   for (const auto& life : lives_) {
     result_.stale_refused += life->agent ? life->agent->stale_refused() : 0;
     result_.stale_refused += life->service ? life->service->stale_refused() : 0;
+    result_.stale_refused += life->elastic ? life->elastic->stale_refused() : 0;
   }
   return result_;
 }

@@ -12,6 +12,7 @@
 
 #include "cohort/cluster/membership/agent.h"
 #include "cohort/cluster/membership/coordination_service.h"
+#include "cohort/cluster/membership/elastic_service.h"
 #include "cohort/cluster/membership/simulation/cluster_simulation.h"
 #include "cohort/cluster/membership/simulation/history.h"
 #include "cohort/cluster/membership/simulation/network.h"
@@ -32,7 +33,10 @@ struct Life {
   SimulatedProcess process;
   Endpoint endpoint;
   std::unique_ptr<CoordinationService> service;  // of the first task
-  std::unique_ptr<rpc::Service> resource;        // what the first task writes to
+  std::unique_ptr<ElasticService> elastic;       // of every task of an elastic cluster
+  std::map<TaskId, std::shared_ptr<SimulatedChannel>> channels;
+  int services_held = 0;
+  std::unique_ptr<rpc::Service> resource;  // what the first task writes to
   std::shared_ptr<SimulatedChannel> channel;
   std::vector<std::shared_ptr<SimulatedChannel>> peers;  // of the first task
   std::unique_ptr<MembershipAgent> agent;
@@ -59,6 +63,7 @@ class World {
   void start_life(int node, bool duplicate);
   void start_service(Life& life);
   void start_agent(Life& life);
+  AgentOptions agent_options(Life& life);
   void end_life(Life& life, const std::string& why);
   void start_again_later(int node);
   Life* current(int node);
@@ -88,11 +93,24 @@ class World {
   void disturb(Life& life, Time until);
   void touch(Life& life);
 
+  // Elastic clusters (world_elastic.cc).
+  void start_elastic_service(Life& life);
+  ElasticAgentOptions elastic_agent(Life& life);
+  std::shared_ptr<rpc::Channel> channel_to(Life& life, const TaskId& task);
+  bool is_dead(const Member& member) const;
+  Life* holder();
+  void elastic_fault();
+  void crash_soon(Time latest);
+  void see_elastic(const ViewPtr& view, const std::string& members);
+  void expect_all_learn_elastic(const Life& dead, bool is_stop);
+  void check_learned(const Life& dead, Time died, Time until, int faults, bool was_holder);
+  bool formed_elastic();
+
   // Invariants.
   void see(Life& life, const ViewPtr& view);
   void ended_by(Life& life, const std::exception_ptr& error);
   void accepted(Life& life, const rpc::Caller& writer);
-  void expect_all_learn(const Life& dead, Duration bound);
+  void expect_all_learn(const Life& dead, Duration bound, bool is_stop = false);
   bool formed();
   void violate(const std::string& what);
 
@@ -116,6 +134,14 @@ class World {
   bool healed_ = false;
   // The members of each generation of each service.
   std::map<std::pair<uint64_t, int64_t>, std::string> members_of_;
+  // Of an elastic cluster: which service has formed a term, who was in each generation, the
+  // latest term of each process, and the group that it comes from.
+  std::map<std::pair<int, int64_t>, uint64_t> service_of_term_;
+  std::map<std::pair<int, int64_t>, std::string> group_of_;
+  std::map<uint64_t, int64_t> term_of_;
+  std::map<uint64_t, int> era_of_;
+  int eras_ = 0;
+  bool one_host_ = false;  // no cuts, and who has ended is known
   StoreHistory history_;
   SimulationResult result_;
 };

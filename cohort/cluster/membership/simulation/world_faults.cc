@@ -24,14 +24,18 @@ void World::plan_faults() {
 
 void World::touch(Life& life) {
   life.touched = true;
-  if (life.node != 0) return;
+  if (life.node != 0 || options_.elastic) return;
   for (const auto& other : lives_) other->touched = true;
 }
 
 void World::disturb(Life& life, Time until) {
-  if (life.node == 0) {  // the service: all others miss it
+  const bool holds = options_.elastic ? holder() == &life : life.node == 0;
+  if (holds) {  // the service: all others miss it
     for (const auto& other : lives_) {
-      if (other->node != 0) disturb(*other, until);
+      if (other.get() == &life) continue;
+      if (other->node != 0 && !options_.elastic) disturb(*other, until);
+      if (!options_.elastic) continue;
+      other->disturbed_until = std::max(other->disturbed_until, until);
     }
   }
   // Two such faults at once may be more than it must survive.
@@ -45,6 +49,11 @@ void World::fault() {
   const std::vector<Life*> candidates = running();
   if (candidates.empty()) return;
   Life& life = *candidates[random_.below(candidates.size())];
+  if (options_.elastic && random_.one_in(3)) {
+    elastic_fault();
+    ++faults_;
+    return;
+  }
   switch (random_.below(9)) {
     case 0:
     case 1:
@@ -87,7 +96,8 @@ void World::stop_for_a_while(Life& life) {
     disturb(life, time_.now() + pause);
   } else {
     expect_all_learn(life, heartbeat_.dead_after * 21 / 20 + heartbeat_.interval * 3 / 4 +
-                               6 * network_.delays.longest);
+                               6 * network_.delays.longest,
+                     true);
     touch(life);
   }
   life.process.stop();
@@ -99,6 +109,7 @@ void World::stop_for_a_while(Life& life) {
 }
 
 void World::cut() {
+  if (one_host_) return reset();
   const int one = static_cast<int>(random_.below(static_cast<uint64_t>(tasks_)));
   const int other =
       (one + 1 + static_cast<int>(random_.below(static_cast<uint64_t>(tasks_ - 1)))) % tasks_;
@@ -112,8 +123,11 @@ void World::cut() {
   network_.set_link(one, other, link);
   if (!one_way) network_.set_link(other, one, link);
   for (const auto& life : lives_) {
-    if (one != 0 && other != 0) break;  // only the service decides who is dead
-    if (life->node == 0 || (life->node != one && life->node != other)) continue;
+    if (one != 0 && other != 0 && !options_.elastic) {
+      break;  // only the service decides who is dead
+    }
+    if (life->node == 0 && !options_.elastic) continue;
+    if (life->node != one && life->node != other) continue;
     if (is_short) {
       disturb(*life, time_.now() + pause);
     } else {
@@ -129,6 +143,23 @@ void World::cut() {
 
 void World::reset() {
   const int other = 1 + static_cast<int>(random_.below(static_cast<uint64_t>(tasks_ - 1)));
+  if (options_.elastic) {
+    const int one = static_cast<int>(random_.below(static_cast<uint64_t>(other)));
+    trace("reset of the connections between ", task_of(one), " and ", task_of(other));
+    for (const auto& life : lives_) {
+      const bool is_end = life->node == one || life->node == other;
+      const bool is_hindered = network_.link(one, other) != Link::kUp ||
+                               network_.link(other, one) != Link::kUp;
+      if (!is_end) continue;
+      // One that cannot call again at once looks like one that has ended.
+      if (is_hindered) touch(*life);
+      for (const auto& peer : lives_) {
+        if ((peer->node == one || peer->node == other) && peer->process.stopped()) touch(*life);
+      }
+      disturb(*life, time_.now());
+    }
+    return network_.reset_connections(one, other);
+  }
   trace("reset of the connections between ", task_of(0), " and ", task_of(other));
   for (const auto& life : lives_) {
     // One that cannot call again at once looks like one that has ended.

@@ -14,6 +14,8 @@ constexpr milliseconds kSlack(5);
 
 uint64_t World::service_of(const Life& life) const {
   const ViewPtr view = life.agent->view();
+  // One that looks for a service has the view of the last.
+  if (options_.elastic && life.agent->generation() == 0) return 0;
   return view ? view->service : 0;
 }
 
@@ -21,7 +23,7 @@ void World::work(Life& life) {
   life.process.call_at(life.process.now() + random_.between(milliseconds(50), milliseconds(500)),
                        [this, &life] {
                          if (life.agent->error()) return;
-                         if (life.node == 0) write_to_others(life);
+                         if (life.node == 0 || options_.elastic) write_to_others(life);
                          if (life.agent->generation() > 0) {
                            if (random_.one_in(3)) {
                              wait_at_barrier(life);
@@ -54,7 +56,9 @@ void World::use_store(Life& life) {
   const Duration timeout = random_.between(milliseconds(100), seconds(3));
   const Time begin = time_.now();
   // The service that answered is known only if it was the same all along.
-  const auto same = [this, &life, service] { return service_of(life) == service; };
+  const auto same = [this, &life, service] {
+    return service_of(life) == service && (service != 0 || !options_.elastic);
+  };
   const auto check = [this](const std::string& wrong) {
     if (!wrong.empty()) violate(wrong);
   };
@@ -109,6 +113,10 @@ void World::wait_at_barrier(Life& life) {
 
 void World::write_to_others(Life& life) {
   if (life.agent->generation() == 0) return;
+  if (options_.elastic) {  // the first of the group is the one that writes
+    const Membership group = life.agent->view()->live();
+    if (group.members.empty() || group.members.front().task != task_of(life.node)) return;
+  }
   for (const auto& peer : life.peers) {
     peer->start("resource/write", {}, {.timeout = seconds(1)}, [](const rpc::CallResult&) {});
   }
