@@ -22,7 +22,7 @@ constexpr auto kLastWait = std::chrono::seconds(2);
 // Errors that nobody has asked for yet.
 constexpr size_t kMostUnhandled = 1000;
 
-// Of elastic clusters, where nothing else is set.
+// The times of elastic clusters, where nothing else is set.
 constexpr std::chrono::milliseconds kElasticInterval{500};
 constexpr std::chrono::milliseconds kElasticTimeout{2000};
 constexpr std::chrono::milliseconds kGraceOnOneHost{30};

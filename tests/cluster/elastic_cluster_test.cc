@@ -105,6 +105,8 @@ std::string work_in_groups(const Arguments&) {
 // ---- The tests.
 
 constexpr int kTasks = 4;
+// Usually 40 ms; this is for machines that are busy with other things.
+constexpr double kMostMs = 5000;
 
 class ElasticClusterTest : public ::testing::Test {
  protected:
@@ -160,7 +162,7 @@ TEST_F(ElasticClusterTest, OutlivesItsServiceAgainAndAgain) {
   }
   std::printf("from the kill of the service's process to the next group: %s\n",
               detection::summary(times).c_str());
-  EXPECT_LT(*std::max_element(times.begin(), times.end()), 1000);
+  EXPECT_LT(*std::max_element(times.begin(), times.end()), kMostMs);
 }
 
 TEST_F(ElasticClusterTest, OthersTakeTheLossOfAnyTask) {
@@ -171,7 +173,7 @@ TEST_F(ElasticClusterTest, OthersTakeTheLossOfAnyTask) {
   std::erase(alive, other);
   const double took = kill_and_wait(other, alive);
   std::printf("from a kill to the next group: %.0f ms\n", took);
-  EXPECT_LT(took, 1000);
+  EXPECT_LT(took, kMostMs);
   runner_->restart({"worker", other});
   for (int task = 0; task < kTasks; ++task) group_of(task, "generation [3-9].*: 0 1 2 3\\.");
 }
@@ -187,7 +189,7 @@ TEST_F(ElasticClusterTest, OutlivesHalfOfItsTasksOnOneHost) {
   runner_->kill({"worker", other});
   const double took = kill_and_wait(holder, alive);
   std::printf("from the kill of two of four to the next group: %.0f ms\n", took);
-  EXPECT_LT(took, 3000);
+  EXPECT_LT(took, kMostMs);
 }
 
 TEST_F(ElasticClusterTest, StartsWithoutThoseThatDoNotCome) {

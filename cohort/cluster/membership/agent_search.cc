@@ -146,7 +146,7 @@ bool AgentCore::holder_is_dead() const {
 // has happened since the last one that they know is told then.
 void AgentCore::apply_elastic(View view) {
   if (view.generation == 0) {
-    // Until there is a group, who has come is of interest only where there was none before.
+    // Users are told who has come before the start only where there was no group before.
     if (!record_) view_ = std::make_shared<const View>(std::move(view));
     return;
   }
@@ -157,7 +157,7 @@ void AgentCore::apply_elastic(View view) {
   told.events = std::move(untold_);
   untold_.clear();
   const ViewPtr before = view_ && view_->generation > 0 ? view_ : nullptr;
-  // Of those that its users do not know nobody was lost to them.
+  // A task that its users do not know is not lost to them.
   std::erase_if(told.events, [&](const Event& event) {
     if (event.kind != EventKind::kLost && event.kind != EventKind::kLeft) return false;
     const Member* known = before ? before->find(event.task) : nullptr;

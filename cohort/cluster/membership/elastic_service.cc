@@ -14,7 +14,7 @@
 namespace cohort::internal::membership {
 namespace {
 
-// Between looks for another service, while this one's group does not count.
+// How often it looks for another service, while this one's group does not count.
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 // The same of one whose group counts, while a task is missing.
 constexpr Duration kLookForMissingEvery = std::chrono::milliseconds(500);

@@ -104,11 +104,11 @@ class Roster {
   int64_t generation() const { return generation_; }
   bool started() const { return generation_ > 0; }
   bool failed() const { return !failure_.empty(); }
-  // Of an elastic cluster whose group has started: see above. Always true of others.
+  // Whether the group counts (see above). Clusters that are not elastic always agree.
   bool agreed() const { return agreed_; }
   // Draws the conclusion from what members have acknowledged.
   void agree();
-  // Of an elastic cluster: whether its live members may decide for it.
+  // Whether the live members of an elastic cluster may decide for it.
   bool has_majority();
   int64_t stale_refused() const { return stale_refused_; }
 
@@ -152,7 +152,7 @@ class Roster {
   void start_if_complete(Time now);
   bool is_complete() const;
   void start();
-  // Of elastic clusters (roster_elastic.cc):
+  // What only elastic clusters need (roster_elastic.cc):
   void take_record();
   void learn_record(const RegisterRequest& request);
   void check_predecessor(Time now, const Session& session);

@@ -100,7 +100,7 @@ bool Roster::may_start(Time now) {
     return false;
   }
   if (!majority_since_) majority_since_ = now;
-  // Those that may live notice at different times that the service is lost.
+  // Tasks notice at different times that the service is lost.
   if (now - *majority_since_ >= options_.heartbeat.interval) return true;
   const Membership before = record_.live();
   return std::all_of(before.members.begin(), before.members.end(), [&](const Session& session) {

@@ -226,7 +226,7 @@ void World::see(Life& life, const ViewPtr& view) {
     if (!tasks.insert(member.task).second) violate(str(member.task, " is twice in a view"));
     if (member.state == TaskState::kAlive) members += str(member.task, hex(member.incarnation));
   }
-  if (options_.elastic) return see_elastic(view, members);
+  if (options_.elastic) return see_elastic(view);
   const auto [known, is_new] = members_of_.try_emplace({view->service, view->generation}, members);
   if (!is_new && known->second != members) {
     violate(str("generation ", view->generation, " has two sets of members"));
