@@ -118,6 +118,12 @@ class ElasticClusterTest : public ::testing::Test {
                                         .environment = {{"COHORT_LOG_LEVEL", "info"}}});
     runner_->start();
   }
+  void TearDown() override {
+    if (!HasFailure() || !runner_) return;
+    for (const TaskId& task : runner_->tasks()) {
+      std::printf("--- the log of %s\n%s", to_string(task).c_str(), runner_->log(task).c_str());
+    }
+  }
   std::string group_of(int task, const std::string& what) {
     return runner_->wait_for_line({"worker", task}, "group at .*" + what, kPatience);
   }

@@ -152,7 +152,7 @@ void AgentCore::apply_elastic(View view) {
   }
   untold_.insert(untold_.end(), view.events.begin(), view.events.end());
   record_ = std::make_shared<const View>(std::move(view));
-  if (!record_->agreed()) return;
+  if (!record_->agreed) return;
   View told = *record_;
   told.events = std::move(untold_);
   untold_.clear();

@@ -64,7 +64,7 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
     if (!view.failure.empty()) now.stage = Stage::kEnded;
     now.service = view.service;
     now.term = view.term;
-    now.agreed = view.agreed();
+    now.agreed = view.agreed;
     return now;
   }
 
@@ -92,7 +92,7 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
   // asks those that it misses.
   void look(const ServicePtr& service) {
     const View view = service->status();
-    const bool agreed = view.agreed();
+    const bool agreed = view.agreed;
     {
       const std::lock_guard lock(mutex_);
       if (agreed) {

@@ -119,7 +119,7 @@ std::optional<Roster::Time> Roster::next_start() const {
 // The members of the group before that have not come are lost with its service.
 void Roster::mark_lost_of_record() {
   bases_ = record_.bases;
-  if (record_.generation > 0 && !record_.agreed()) bases_.push_back(record_.live());
+  if (record_.generation > 0 && !record_.agreed) bases_.push_back(record_.live());
   for (const Member& before : record_.members) {
     const auto found = entries_.find(before.task);
     if (found == entries_.end() || before.incarnation == 0) continue;

@@ -74,12 +74,12 @@ struct View {
   // acknowledged; besides, after a service was lost, those that may have been acknowledged since.
   TaskId coordinator = {};
   std::vector<Membership> bases = {};
+  // Whether all live members have acknowledged that they are the group. Before that a group of an
+  // elastic cluster may turn out to be none.
+  bool agreed = false;
 
   // The members that are alive; observers are none.
   Membership live() const;
-  // Whether all live members have acknowledged that they are the group. Before that a group of an
-  // elastic cluster may turn out to be none.
-  bool agreed() const;
   // Whether it is of a later service than `other`, or later of the same.
   bool is_later(const View& other) const;
   const Member* find(const TaskId& task) const;

@@ -82,7 +82,7 @@ Life* World::holder() {
   for (const auto& life : lives_) {
     if (life->process.ended()) continue;
     const std::optional<View> view = life->elastic->status();
-    if (!view || !view->agreed() || view->term <= latest) continue;
+    if (!view || !view->agreed || view->term <= latest) continue;
     found = life.get();
     latest = view->term;
   }
@@ -113,7 +113,7 @@ void World::crash_soon(Time latest) {
 }
 
 void World::see_elastic(const ViewPtr& view) {
-  if (!view->agreed()) violate("a task was told of a group that is not agreed on");
+  if (!view->agreed) violate("a task was told of a group that is not agreed on");
   // A group of which nobody was in one before begins to count anew.
   const Membership group = view->live();
   int era = 0;
