@@ -6,15 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
+#include <mutex>
 
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/testing_detection.h"
 #include "cohort/core/error.h"
-#include "cohort/core/observe/logging.h"
-#include "cohort/core/testing_time_limit.h"
 #include "cohort/testing/multi_process_main.h"
 #include "cohort/testing/multi_process_runner.h"
 
@@ -49,6 +47,7 @@ ServerOptions elastic(std::chrono::milliseconds start_wait) {
 class Printer final : public internal::MembershipListener {
  public:
   void on_view(const View& view) override {
+    const std::lock_guard lock(mutex_);
     if (view.generation == 0 || view.generation == last_) return;
     last_ = view.generation;
     std::string members;
@@ -61,6 +60,7 @@ class Printer final : public internal::MembershipListener {
   void on_end(const std::exception_ptr&) override {}
 
  private:
+  std::mutex mutex_;
   int64_t last_ = 0;
 };
 
@@ -70,6 +70,8 @@ std::string watch_groups(const Arguments& arguments) {
   Server server(TFConfigClusterResolver(), elastic(start_wait));
   const auto printer = std::make_shared<Printer>();
   server.core().membership().listen(printer);
+  // It may be in a group already.
+  if (const auto view = server.core().membership().agent().view()) printer->on_view(*view);
   try {
     server.join();
   } catch (const Error& error) {

@@ -4,6 +4,7 @@
 // the one that is being prepared; if there is none, the first of those that search prepares one
 // (search.h). All that matters is safe whoever does: a group counts by its majority.
 #include <algorithm>
+#include <iterator>
 
 #include "cohort/cluster/membership/agent_core.h"
 #include "cohort/cluster/membership/search.h"
@@ -150,7 +151,9 @@ void AgentCore::apply_elastic(View view) {
     if (!record_) view_ = std::make_shared<const View>(std::move(view));
     return;
   }
-  untold_.insert(untold_.end(), view.events.begin(), view.events.end());
+  untold_.insert(untold_.end(), std::make_move_iterator(view.events.begin()),
+                 std::make_move_iterator(view.events.end()));
+  view.events.clear();
   record_ = std::make_shared<const View>(std::move(view));
   if (!record_->agreed) return;
   View told = *record_;

@@ -323,6 +323,12 @@ void CoordinationCore::process_gone(const Session& session) {
   });
 }
 
+void CoordinationCore::absent(const TaskId& task) {
+  change([&](Outbox&) {
+    if (!stopped_) roster_.absent(clock_.now(), task);
+  });
+}
+
 void CoordinationCore::fail(const std::exception_ptr& error) {
   change([&](Outbox& out) {
     if (stopped_ || roster_.failed()) return;

@@ -106,6 +106,8 @@ class Roster {
   bool failed() const { return !failure_.empty(); }
   // Whether the group counts (see above). Clusters that are not elastic always agree.
   bool agreed() const { return agreed_; }
+  // Nobody answers at the task's address: a takeover does not wait for it.
+  void absent(Time now, const TaskId& task);
   // Draws the conclusion from what members have acknowledged.
   void agree();
   // Whether the live members of an elastic cluster may decide for it.
@@ -186,6 +188,7 @@ class Roster {
   int64_t membership_version_ = 0;  // of the last change of the members
   std::set<uint64_t> gone_;         // incarnations that have ended for certain
   std::optional<Time> first_came_;
+  std::set<TaskId> absent_;  // before the start
   std::optional<Time> majority_since_;  // before the start
 };
 

@@ -168,6 +168,7 @@ AgentOptions World::agent_options(Life& life) {
 void World::start_agent(Life& life) {
   AgentOptions options = agent_options(life);
   life.agent = std::make_unique<MembershipAgent>(life.process, life.channel, std::move(options));
+  if (life.elastic) life.elastic->follow(life.agent->standing_source());
   life.process.call_at(life.process.now(), [this, &life] {
     life.agent->start();
     work(life);

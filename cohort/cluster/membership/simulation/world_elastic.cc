@@ -51,7 +51,6 @@ void World::start_elastic_service(Life& life) {
     made.detail = made.log;
     return made;
   };
-  options.standing = [&life] { return life.agent->standing(); };
   options.log = [this, &life](const std::string& line) {
     if (!life.process.ended()) trace(task_of(life.node), ": ", line);
   };
