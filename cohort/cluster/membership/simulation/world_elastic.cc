@@ -165,7 +165,7 @@ void World::expect_all_learn_elastic(const Life& dead, bool is_stop) {
   if (!others_decide) return;
   const bool was_holder = holder() == &dead;
   Time bound = heartbeat_.reconnect_grace * 11 / 10 + 16 * network_.delays.longest +
-               (was_holder ? milliseconds(60) : milliseconds(20));
+               (was_holder ? milliseconds(200) : milliseconds(20));  // two may prepare at once
   // All find out within an interval that a service is silent, and then ask the silent one, too.
   if (is_stop) {
     bound += heartbeat_.dead_after * 21 / 20 + heartbeat_.interval;
