@@ -22,7 +22,7 @@ constexpr auto kLastWait = std::chrono::seconds(2);
 // Errors that nobody has asked for yet.
 constexpr size_t kMostUnhandled = 1000;
 
-// Of elastic clusters, where nothing else is set.
+// The times of elastic clusters, where nothing else is set.
 constexpr std::chrono::milliseconds kElasticInterval{500};
 constexpr std::chrono::milliseconds kElasticTimeout{2000};
 constexpr std::chrono::milliseconds kGraceOnOneHost{30};
@@ -107,7 +107,6 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
                     .tasks = holders(context, has_rendezvous_),
                     .channel_to = [this](const TaskId& task) { return context_.channel(task); },
                     .options = [this, options] { return service_options(options); },
-                    .standing = [this] { return agent_->standing(); },
                     .log = log_line});
   } else if (context.task() == leader_) {
     service_ = std::make_shared<membership::CoordinationService>(clock_, service_options(options));
@@ -138,6 +137,7 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
                 for (const auto& listener : listeners()) listener->on_view(*view);
               },
           .log = log_line});
+  if (elastic_) elastic_->follow(agent_->standing_source());
 }
 
 membership::CoordinationOptions ServerMembership::service_options(
@@ -172,8 +172,9 @@ membership::CoordinationOptions ServerMembership::service_options(
 membership::ElasticAgentOptions ServerMembership::elastic_options() {
   return {.tasks = holders(context_, has_rendezvous_),
           .channel_to = [this](const TaskId& task) { return context_.channel(task); },
-          .standing = [this] { return elastic_->standing(); },
-          .coordinate = [this](const membership::View& record) { elastic_->coordinate(record); },
+          .standing = [elastic = elastic_] { return elastic->standing(); },
+          .coordinate = [elastic = elastic_](
+                            const membership::View& record) { elastic->coordinate(record); },
           // Only the task at the rendezvous can be found by tasks that know nothing else.
           .may_begin = !has_rendezvous_ || context_.task() == leader_,
           .place = process_place(),
@@ -207,6 +208,7 @@ void ServerMembership::stop(const std::string& where) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kLastWait, [&] { return others_stay_ || !others_are_alive(); });
   }
+  if (elastic_) elastic_->stop();
   agent_->stop();
 }
 

@@ -9,8 +9,8 @@
 
 namespace cohort::distribute {
 
-// A cluster whose group goes on whatever task is lost, also the coordinating one, and starts without
-// tasks that do not come. docs/membership.md says who decides.
+// A cluster whose group goes on whatever task is lost, also the coordinating one, and starts
+// without tasks that do not come. docs/membership.md says who decides.
 struct ElasticClusterOptions {
   // The first group starts when all tasks have come, or when so many have and start_wait has passed
   // since the first came. At most the number of tasks; the same in all of them.

@@ -6,15 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
+#include <mutex>
 
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/testing_detection.h"
 #include "cohort/core/error.h"
-#include "cohort/core/observe/logging.h"
-#include "cohort/core/testing_time_limit.h"
 #include "cohort/testing/multi_process_main.h"
 #include "cohort/testing/multi_process_runner.h"
 
@@ -49,6 +47,7 @@ ServerOptions elastic(std::chrono::milliseconds start_wait) {
 class Printer final : public internal::MembershipListener {
  public:
   void on_view(const View& view) override {
+    const std::lock_guard lock(mutex_);
     if (view.generation == 0 || view.generation == last_) return;
     last_ = view.generation;
     std::string members;
@@ -61,6 +60,7 @@ class Printer final : public internal::MembershipListener {
   void on_end(const std::exception_ptr&) override {}
 
  private:
+  std::mutex mutex_;
   int64_t last_ = 0;
 };
 
@@ -70,6 +70,8 @@ std::string watch_groups(const Arguments& arguments) {
   Server server(TFConfigClusterResolver(), elastic(start_wait));
   const auto printer = std::make_shared<Printer>();
   server.core().membership().listen(printer);
+  // It may be in a group already.
+  if (const auto view = server.core().membership().agent().view()) printer->on_view(*view);
   try {
     server.join();
   } catch (const Error& error) {
@@ -105,6 +107,8 @@ std::string work_in_groups(const Arguments&) {
 // ---- The tests.
 
 constexpr int kTasks = 4;
+// Usually 40 ms; this is for machines that are busy with other things.
+constexpr double kMostMs = 5000;
 
 class ElasticClusterTest : public ::testing::Test {
  protected:
@@ -115,6 +119,12 @@ class ElasticClusterTest : public ::testing::Test {
                                         .deadline = 100s,
                                         .environment = {{"COHORT_LOG_LEVEL", "info"}}});
     runner_->start();
+  }
+  void TearDown() override {
+    if (!HasFailure() || !runner_) return;
+    for (const TaskId& task : runner_->tasks()) {
+      std::printf("--- the log of %s\n%s", to_string(task).c_str(), runner_->log(task).c_str());
+    }
   }
   std::string group_of(int task, const std::string& what) {
     return runner_->wait_for_line({"worker", task}, "group at .*" + what, kPatience);
@@ -160,7 +170,7 @@ TEST_F(ElasticClusterTest, OutlivesItsServiceAgainAndAgain) {
   }
   std::printf("from the kill of the service's process to the next group: %s\n",
               detection::summary(times).c_str());
-  EXPECT_LT(*std::max_element(times.begin(), times.end()), 1000);
+  EXPECT_LT(*std::max_element(times.begin(), times.end()), kMostMs);
 }
 
 TEST_F(ElasticClusterTest, OthersTakeTheLossOfAnyTask) {
@@ -171,7 +181,7 @@ TEST_F(ElasticClusterTest, OthersTakeTheLossOfAnyTask) {
   std::erase(alive, other);
   const double took = kill_and_wait(other, alive);
   std::printf("from a kill to the next group: %.0f ms\n", took);
-  EXPECT_LT(took, 1000);
+  EXPECT_LT(took, kMostMs);
   runner_->restart({"worker", other});
   for (int task = 0; task < kTasks; ++task) group_of(task, "generation [3-9].*: 0 1 2 3\\.");
 }
@@ -187,7 +197,7 @@ TEST_F(ElasticClusterTest, OutlivesHalfOfItsTasksOnOneHost) {
   runner_->kill({"worker", other});
   const double took = kill_and_wait(holder, alive);
   std::printf("from the kill of two of four to the next group: %.0f ms\n", took);
-  EXPECT_LT(took, 3000);
+  EXPECT_LT(took, kMostMs);
 }
 
 TEST_F(ElasticClusterTest, StartsWithoutThoseThatDoNotCome) {

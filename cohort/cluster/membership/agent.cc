@@ -81,7 +81,12 @@ ViewPtr MembershipAgent::wait_for_group(int64_t at_least, Duration timeout) {
 
 ViewPtr MembershipAgent::view() const { return core_->view(); }
 int64_t MembershipAgent::generation() const { return core_->generation(); }
-Standing MembershipAgent::standing() const { return core_->standing(); }
+std::function<Standing()> MembershipAgent::standing_source() const {
+  return [weak = std::weak_ptr(core_)] {
+    const auto core = weak.lock();
+    return core ? core->standing() : Standing{.stage = Stage::kEnded};
+  };
+}
 std::exception_ptr MembershipAgent::error() const { return core_->error(); }
 void MembershipAgent::check(const rpc::Caller& caller) const { core_->check(caller); }
 int64_t MembershipAgent::stale_refused() const { return core_->stale_refused(); }

@@ -73,8 +73,9 @@ class MembershipAgent {
   // The generation in which this task acts; 0: none, since it has not started or is between two
   // groups.
   int64_t generation() const;
-  // What it does about the service of an elastic cluster: kSearches, kObeys or kEnded.
-  Standing standing() const;
+  // Tells what it does about the service of an elastic cluster: kSearches, kObeys or kEnded. The
+  // function may be called for longer than the agent lives.
+  std::function<Standing()> standing_source() const;
   // Null while it goes on.
   std::exception_ptr error() const;
   // Whether a call to this task comes from its group as it is now. Errors: Aborted "fenced,

@@ -127,7 +127,7 @@ void AgentCore::send_register() {
 
 void AgentCore::registered(rpc::CallResult result) {
   if (result.error) {
-    // Of a service that another one replaces, or that has stopped.
+    // The task does not hold the service any more.
     const bool is_over = is_elastic() && record_error(result.error).code == Code::kNotFound;
     if (is_transient(result.error) || is_over) return retry_register(result.error);
     return end(result.error);

@@ -130,7 +130,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void register_anew();
   // Leaves its generation and the service, before it turns to another one.
   void leave_service(State next);
-  // Of elastic clusters:
+  // What only tasks of elastic clusters do (agent_search.cc):
   bool is_elastic() const { return options_.elastic.has_value(); }
   void search();
   void ask_around();
@@ -167,8 +167,8 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   int64_t term_seen_ = 0;
   int64_t generation_seen_ = 0;
   int64_t version_ = 0;  // of the last view of this service
-  // Of elastic clusters: the last view that this task has had in a group, which it may not have
-  // told its users yet; and what had happened by then.
+  // The last view that a task of an elastic cluster has had in a group, which it may not have told
+  // its users yet; and what had happened by then.
   ViewPtr record_;
   std::vector<Event> untold_;
   uint64_t search_round_ = 0;

@@ -26,7 +26,7 @@ enum class OnServiceLost {
   kWait,  // ps tasks: their variables outlive the coordinator, for the time of a lease
 };
 
-// Of a task of an elastic cluster: how it finds the service, wherever it is.
+// How a task of an elastic cluster finds the service, wherever it is.
 struct ElasticAgentOptions {
   std::vector<TaskId> tasks;  // that may hold it, this one too
   // A channel to one of them. Errors: FailedPrecondition (its address is not known yet).

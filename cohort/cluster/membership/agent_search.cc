@@ -4,6 +4,7 @@
 // the one that is being prepared; if there is none, the first of those that search prepares one
 // (search.h). All that matters is safe whoever does: a group counts by its majority.
 #include <algorithm>
+#include <iterator>
 
 #include "cohort/cluster/membership/agent_core.h"
 #include "cohort/cluster/membership/search.h"
@@ -146,18 +147,20 @@ bool AgentCore::holder_is_dead() const {
 // has happened since the last one that they know is told then.
 void AgentCore::apply_elastic(View view) {
   if (view.generation == 0) {
-    // Until there is a group, who has come is of interest only where there was none before.
+    // Users are told who has come before the start only where there was no group before.
     if (!record_) view_ = std::make_shared<const View>(std::move(view));
     return;
   }
-  untold_.insert(untold_.end(), view.events.begin(), view.events.end());
+  untold_.insert(untold_.end(), std::make_move_iterator(view.events.begin()),
+                 std::make_move_iterator(view.events.end()));
+  view.events.clear();
   record_ = std::make_shared<const View>(std::move(view));
-  if (!record_->agreed()) return;
+  if (!record_->agreed) return;
   View told = *record_;
   told.events = std::move(untold_);
   untold_.clear();
   const ViewPtr before = view_ && view_->generation > 0 ? view_ : nullptr;
-  // Of those that its users do not know nobody was lost to them.
+  // A task that its users do not know is not lost to them.
   std::erase_if(told.events, [&](const Event& event) {
     if (event.kind != EventKind::kLost && event.kind != EventKind::kLeft) return false;
     const Member* known = before ? before->find(event.task) : nullptr;

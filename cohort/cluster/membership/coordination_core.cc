@@ -165,6 +165,8 @@ CoordinationCore::Reply CoordinationCore::register_task(const Session& session, 
     std::string reply = accepted(session.task, request.program, out);
     if (roster_.admit(clock_.now(), session, request) != Roster::Admission::kWaits) return reply;
   } catch (const Error& error) {
+    // One that is to ask again does so soon.
+    if (error.code() == Code::kUnavailable) throw;
     out.log(str("refused ", rpc::printable(to_string(session.task)), " (",
                 rpc::printable(request.address), "): ", error.what()));
     roster_.note_refused(clock_.now(), session.task, error.what());
@@ -318,6 +320,12 @@ void CoordinationCore::connection_lost(const Session& session) {
 void CoordinationCore::process_gone(const Session& session) {
   change([&](Outbox&) {
     if (!stopped_) roster_.process_gone(clock_.now(), session);
+  });
+}
+
+void CoordinationCore::absent(const TaskId& task) {
+  change([&](Outbox&) {
+    if (!stopped_) roster_.absent(clock_.now(), task);
   });
 }
 

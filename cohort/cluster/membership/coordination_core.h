@@ -33,6 +33,7 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
   void stop();
   void connection_lost(const Session& session);
   void process_gone(const Session& session);
+  void absent(const TaskId& task);
   // Ends the group for all, with this error.
   void fail(const std::exception_ptr& error);
   View status() const;

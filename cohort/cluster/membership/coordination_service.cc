@@ -76,6 +76,8 @@ void CoordinationService::process_gone(const TaskId& task, uint64_t incarnation)
   core_->process_gone({task, incarnation});
 }
 
+void CoordinationService::absent(const TaskId& task) { core_->absent(task); }
+
 void CoordinationService::fail(const std::exception_ptr& error) { core_->fail(error); }
 
 View CoordinationService::status() const { return core_->status(); }

@@ -48,6 +48,8 @@ class CoordinationService final : public rpc::Service {
   void connection_lost(const TaskId& task, uint64_t incarnation);
   // The parent of the process says that it has ended.
   void process_gone(const TaskId& task, uint64_t incarnation);
+  // Nobody answers at the task's address: a group that is taken over does not wait for it.
+  void absent(const TaskId& task);
   // Ends the group for all, with this error.
   void fail(const std::exception_ptr& error);
 

@@ -1,5 +1,6 @@
 #include "cohort/cluster/membership/elastic_service.h"
 
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -14,10 +15,18 @@
 namespace cohort::internal::membership {
 namespace {
 
-// Between looks for another service, while this one's group does not count.
+// How often it looks for another service, while this one's group does not count.
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 // The same of one whose group counts, while a task is missing.
 constexpr Duration kLookForMissingEvery = std::chrono::milliseconds(500);
+
+// So many calls to a task that nobody took, one after the other, show that it is not there.
+constexpr int kAbsentAfter = 2;
+
+bool is_alive(const View& view, const TaskId& task) {
+  const Member* member = view.find(task);
+  return member != nullptr && member->state == TaskState::kAlive;
+}
 
 }  // namespace
 
@@ -45,6 +54,7 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
       service = std::make_shared<CoordinationService>(clock_, std::move(options));
       current_ = service;
       waits_since_ = clock_.now();
+      failures_.clear();
       dead_after_ = dead_after;
     }
     options_.log(record.generation == 0
@@ -56,16 +66,27 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
   }
 
   Standing standing() const {
-    Standing now = options_.standing();
-    const ServicePtr service = current();
+    std::function<Standing()> of_agent;
+    ServicePtr service;
+    {
+      const std::lock_guard lock(mutex_);
+      of_agent = of_agent_;
+      service = current_;
+    }
+    Standing now = of_agent();
     if (!service) return now;
     const View view = service->status();
     now.stage = view.generation > 0 ? Stage::kHolds : Stage::kPrepares;
     if (!view.failure.empty()) now.stage = Stage::kEnded;
     now.service = view.service;
     now.term = view.term;
-    now.agreed = view.agreed();
+    now.agreed = view.agreed;
     return now;
+  }
+
+  void follow(std::function<Standing()> of_agent) {
+    const std::lock_guard lock(mutex_);
+    of_agent_ = std::move(of_agent);
   }
 
   void stop() {
@@ -73,7 +94,7 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
     {
       const std::lock_guard lock(mutex_);
       stopped_ = true;
-      service = current_;
+      service = std::exchange(current_, nullptr);
     }
     if (service) service->stop();
   }
@@ -92,7 +113,7 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
   // asks those that it misses.
   void look(const ServicePtr& service) {
     const View view = service->status();
-    const bool agreed = view.agreed();
+    const bool agreed = view.agreed;
     {
       const std::lock_guard lock(mutex_);
       if (agreed) {
@@ -102,9 +123,7 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
       }
     }
     for (const TaskId& task : options_.tasks) {
-      const Member* member = view.find(task);
-      const bool is_in = member != nullptr && member->state == TaskState::kAlive;
-      if (task != options_.self && !(agreed && is_in)) ask(task, service);
+      if (task != options_.self && !(agreed && is_alive(view, task))) ask(task, service);
     }
     look_later(service, agreed ? kLookForMissingEvery : kLookEvery);
   }
@@ -122,7 +141,9 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
                     task](rpc::CallResult result) {
                      const auto self = weak.lock();
                      const ServicePtr kept = held.lock();
-                     if (!self || !kept || result.error) return;
+                     if (!self || !kept) return;
+                     self->reached(kept, task, result.error);
+                     if (result.error) return;
                      try {
                        self->heard(kept, task, Standing::decode(result.reply.control));
                      } catch (const Error&) {  // of another version: it says nothing of use
@@ -130,8 +151,21 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
                    });
   }
 
+  // A task at whose address nobody answers need not be waited for; a connection may also be reset.
+  void reached(const ServicePtr& service, const TaskId& task, const std::exception_ptr& error) {
+    bool is_absent = false;
+    {
+      const std::lock_guard lock(mutex_);
+      int& failures = failures_[task];
+      failures = error && record_error(error).code == Code::kUnavailable ? failures + 1 : 0;
+      is_absent = failures >= kAbsentAfter;
+    }
+    if (is_absent) service->absent(task);
+  }
+
   void heard(const ServicePtr& service, const TaskId& task, const Standing& other) {
     const Standing own = standing();
+    if (own.agreed && is_alive(service->status(), task)) return;  // it was asked earlier
     bool waits_long = false;
     {
       const std::lock_guard lock(mutex_);
@@ -160,9 +194,11 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
   const ElasticServiceOptions options_;
 
   mutable std::mutex mutex_;  // guards what follows
+  std::function<Standing()> of_agent_ = [] { return Standing(); };
   ServicePtr current_;
   std::optional<rpc::Clock::Time> waits_since_;  // for its group to count
   Duration dead_after_{0};
+  std::map<TaskId, int> failures_;  // to reach a task, one after the other
   bool stopped_ = false;
 };
 
@@ -182,6 +218,10 @@ void ElasticService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
 }
 
 void ElasticService::stop() { core_->stop(); }
+
+void ElasticService::follow(std::function<Standing()> standing) {
+  core_->follow(std::move(standing));
+}
 
 void ElasticService::coordinate(const View& record) { core_->coordinate(record); }
 

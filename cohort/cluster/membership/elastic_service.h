@@ -33,8 +33,6 @@ struct ElasticServiceOptions {
   std::function<std::shared_ptr<rpc::Channel>(const TaskId&)> channel_to;
   // Makes what a service of this task is made of; ElasticRoster::record is set then.
   std::function<CoordinationOptions()> options;
-  // What this task's agent is doing: kSearches, kObeys or kEnded.
-  std::function<Standing()> standing = [] { return Standing(); };
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 
@@ -49,6 +47,8 @@ class ElasticService final : public rpc::Service {
   void handle(size_t method, std::unique_ptr<rpc::Call> call) override;
   void stop() override;
 
+  // Learns from then on what this task's agent is doing (MembershipAgent::standing_source).
+  void follow(std::function<Standing()> standing);
   // Holds the service from now on, for the group of `record` (generation 0: for a new one). Does
   // nothing if it holds it already.
   void coordinate(const View& record);

@@ -40,7 +40,8 @@ struct RegisterRequest {
   // none.
   int64_t term_seen = 0;
   int64_t generation_seen = 0;
-  // Of elastic clusters: the last view that the task has had of a group, and where its process is.
+  // What tasks of elastic clusters add: the last view that they have had of a group, and where the
+  // process is.
   std::string record = {};
   std::string place = {};
 

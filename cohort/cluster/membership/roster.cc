@@ -349,7 +349,8 @@ View Roster::base_view() const {
             .events = {},
             .stale_refused = {},
             .coordinator = options_.elastic ? options_.elastic->self : TaskId{},
-            .bases = bases_};
+            .bases = bases_,
+            .agreed = options_.elastic && agreed_};
   view.members.reserve(entries_.size());
   return view;
 }

@@ -104,11 +104,13 @@ class Roster {
   int64_t generation() const { return generation_; }
   bool started() const { return generation_ > 0; }
   bool failed() const { return !failure_.empty(); }
-  // Of an elastic cluster whose group has started: see above. Always true of others.
+  // Whether the group counts (see above). Clusters that are not elastic always agree.
   bool agreed() const { return agreed_; }
+  // Nobody answers at the task's address: a takeover does not wait for it.
+  void absent(Time now, const TaskId& task);
   // Draws the conclusion from what members have acknowledged.
   void agree();
-  // Of an elastic cluster: whether its live members may decide for it.
+  // Whether the live members of an elastic cluster may decide for it.
   bool has_majority();
   int64_t stale_refused() const { return stale_refused_; }
 
@@ -152,7 +154,7 @@ class Roster {
   void start_if_complete(Time now);
   bool is_complete() const;
   void start();
-  // Of elastic clusters (roster_elastic.cc):
+  // What only elastic clusters need (roster_elastic.cc):
   void take_record();
   void learn_record(const RegisterRequest& request);
   void check_predecessor(Time now, const Session& session);
@@ -186,6 +188,7 @@ class Roster {
   int64_t membership_version_ = 0;  // of the last change of the members
   std::set<uint64_t> gone_;         // incarnations that have ended for certain
   std::optional<Time> first_came_;
+  std::set<TaskId> absent_;  // before the start
   std::optional<Time> majority_since_;  // before the start
 };
 

@@ -100,17 +100,24 @@ bool Roster::may_start(Time now) {
     return false;
   }
   if (!majority_since_) majority_since_ = now;
-  // Those that may live notice at different times that the service is lost.
-  if (now - *majority_since_ >= options_.heartbeat.interval) return true;
+  // Tasks notice at different times that the service is lost, and one may stand still for a while.
+  if (now - *majority_since_ >= options_.heartbeat.dead_after) return true;
   const Membership before = record_.live();
   return std::all_of(before.members.begin(), before.members.end(), [&](const Session& session) {
-    return session.task == record_.coordinator || presence(session) != Presence::kAway;
+    return session.task == record_.coordinator || absent_.count(session.task) != 0 ||
+           presence(session) != Presence::kAway;
   });
+}
+
+void Roster::absent(Time now, const TaskId& task) {
+  if (started() || failed() || live_incarnation(task)) return;
+  absent_.insert(task);
+  start_if_complete(now);
 }
 
 std::optional<Roster::Time> Roster::next_start() const {
   if (!options_.elastic || started() || failed()) return std::nullopt;
-  if (majority_since_) return *majority_since_ + options_.heartbeat.interval;
+  if (majority_since_) return *majority_since_ + options_.heartbeat.dead_after;
   if (record_.generation > 0 || !first_came_) return std::nullopt;
   if (live().members.size() < static_cast<size_t>(options_.elastic->min_tasks)) return std::nullopt;
   return *first_came_ + options_.elastic->start_wait;
@@ -119,7 +126,7 @@ std::optional<Roster::Time> Roster::next_start() const {
 // The members of the group before that have not come are lost with its service.
 void Roster::mark_lost_of_record() {
   bases_ = record_.bases;
-  if (record_.generation > 0 && !record_.agreed()) bases_.push_back(record_.live());
+  if (record_.generation > 0 && !record_.agreed) bases_.push_back(record_.live());
   for (const Member& before : record_.members) {
     const auto found = entries_.find(before.task);
     if (found == entries_.end() || before.incarnation == 0) continue;

@@ -1,4 +1,4 @@
-// Which task's coordination service a task of an elastic cluster turns to, by what the others say.
+// Decides to whose coordination service a task of an elastic cluster turns, by what all tasks say.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@ namespace cohort::internal::membership {
 
 // A task that has not said by then what it is doing counts as out of reach.
 inline constexpr Duration kSilentIsAway = std::chrono::milliseconds(250);
-// Of dead_after: a wait of so much is long.
+// A wait of so many dead_after is long.
 inline constexpr int kLongWaits = 2;
 
 // Whether the service that `task` holds, or prepares, stands before another one: one that has

@@ -55,6 +55,7 @@ void fields(auto& f, View& view) {
   f(8, view.stale_refused);
   f(9, view.coordinator);
   f(10, view.bases, AtMost{"memberships", kMostBases});
+  f(11, view.agreed);
 }
 
 std::string_view state_name(TaskState state) {
@@ -79,8 +80,6 @@ Membership View::live() const {
   }
   return found;
 }
-
-bool View::agreed() const { return bases.size() == 1 && bases.front() == live(); }
 
 bool View::is_later(const View& other) const {
   return term != other.term ? term > other.term : version > other.version;

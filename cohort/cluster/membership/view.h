@@ -35,7 +35,7 @@ struct Member {
   std::optional<Duration> state_age = {};
   std::optional<Duration> silence = {};
   Figures figures = {};
-  // Of elastic clusters: where the process runs, as the task says it (process_place()).
+  // The place where the process of an elastic cluster's task runs (process_place()).
   std::string place = {};
 
   bool operator==(const Member&) const = default;
@@ -69,17 +69,17 @@ struct View {
   std::vector<Event> events = {};    // since the version that was asked for
   // Only in a status: calls of stale incarnations and generations that the service has refused.
   std::optional<int64_t> stale_refused = {};
-  // Of elastic clusters: the task whose service this is, and the memberships of which a majority
-  // must be in the next one. That is the last one that all of its members have acknowledged;
-  // besides, after a service was lost, those that may have been acknowledged since.
+  // Elastic clusters have these: the task whose service it is, and the memberships of which a
+  // majority must be in the next one. That is the last one that all of its members have
+  // acknowledged; besides, after a service was lost, those that may have been acknowledged since.
   TaskId coordinator = {};
   std::vector<Membership> bases = {};
+  // Whether all live members have acknowledged that they are the group. Before that a group of an
+  // elastic cluster may turn out to be none.
+  bool agreed = false;
 
   // The members that are alive; observers are none.
   Membership live() const;
-  // Whether all live members have acknowledged that they are the group. Before that a group of an
-  // elastic cluster may turn out to be none.
-  bool agreed() const;
   // Whether it is of a later service than `other`, or later of the same.
   bool is_later(const View& other) const;
   const Member* find(const TaskId& task) const;

@@ -168,6 +168,7 @@ AgentOptions World::agent_options(Life& life) {
 void World::start_agent(Life& life) {
   AgentOptions options = agent_options(life);
   life.agent = std::make_unique<MembershipAgent>(life.process, life.channel, std::move(options));
+  if (life.elastic) life.elastic->follow(life.agent->standing_source());
   life.process.call_at(life.process.now(), [this, &life] {
     life.agent->start();
     work(life);
@@ -226,7 +227,7 @@ void World::see(Life& life, const ViewPtr& view) {
     if (!tasks.insert(member.task).second) violate(str(member.task, " is twice in a view"));
     if (member.state == TaskState::kAlive) members += str(member.task, hex(member.incarnation));
   }
-  if (options_.elastic) return see_elastic(view, members);
+  if (options_.elastic) return see_elastic(view);
   const auto [known, is_new] = members_of_.try_emplace({view->service, view->generation}, members);
   if (!is_new && known->second != members) {
     violate(str("generation ", view->generation, " has two sets of members"));

@@ -101,7 +101,8 @@ class World {
   Life* holder();
   void elastic_fault();
   void crash_soon(Time latest);
-  void see_elastic(const ViewPtr& view, const std::string& members);
+  void see_elastic(const ViewPtr& view);
+  bool lives_on(const Membership& group) const;
   void expect_all_learn_elastic(const Life& dead, bool is_stop);
   void check_learned(const Life& dead, Time died, Time until, int faults, bool was_holder);
   bool formed_elastic();
@@ -134,10 +135,10 @@ class World {
   bool healed_ = false;
   // The members of each generation of each service.
   std::map<std::pair<uint64_t, int64_t>, std::string> members_of_;
-  // Of an elastic cluster: which service has formed a term, who was in each generation, the
-  // latest term of each process, and the group that it comes from.
-  std::map<std::pair<int, int64_t>, uint64_t> service_of_term_;
-  std::map<std::pair<int, int64_t>, std::string> group_of_;
+  // An elastic cluster's services by their terms, with the last group of each; who was in each
+  // generation; the latest term of each process, and the group that it comes from.
+  std::map<std::pair<int, int64_t>, std::pair<uint64_t, Membership>> former_of_;
+  std::map<std::pair<int, int64_t>, Membership> group_of_;
   std::map<uint64_t, int64_t> term_of_;
   std::map<uint64_t, int> era_of_;
   int eras_ = 0;

@@ -51,7 +51,6 @@ void World::start_elastic_service(Life& life) {
     made.detail = made.log;
     return made;
   };
-  options.standing = [&life] { return life.agent->standing(); };
   options.log = [this, &life](const std::string& line) {
     if (!life.process.ended()) trace(task_of(life.node), ": ", line);
   };
@@ -82,7 +81,7 @@ Life* World::holder() {
   for (const auto& life : lives_) {
     if (life->process.ended()) continue;
     const std::optional<View> view = life->elastic->status();
-    if (!view || !view->agreed() || view->term <= latest) continue;
+    if (!view || !view->agreed || view->term <= latest) continue;
     found = life.get();
     latest = view->term;
   }
@@ -112,8 +111,8 @@ void World::crash_soon(Time latest) {
   });
 }
 
-void World::see_elastic(const ViewPtr& view, const std::string& members) {
-  if (!view->agreed()) violate("a task was told of a group that is not agreed on");
+void World::see_elastic(const ViewPtr& view) {
+  if (!view->agreed) violate("a task was told of a group that is not agreed on");
   // A group of which nobody was in one before begins to count anew.
   const Membership group = view->live();
   int era = 0;
@@ -127,21 +126,38 @@ void World::see_elastic(const ViewPtr& view, const std::string& members) {
     int64_t& term = term_of_[member.incarnation];
     term = std::max(term, view->term);
   }
-  const auto [known, is_new] = group_of_.try_emplace({era, view->generation}, members);
-  if (known->second != members) {
+  const auto [known, is_new] = group_of_.try_emplace({era, view->generation}, group);
+  const auto [formed, is_first] = former_of_.try_emplace({era, view->term}, view->service, group);
+  if (is_first && view->term > 1) ++result_.takeovers;
+  // What a group did that has ended to the last process, nobody knows.
+  if (known->second != group && lives_on(known->second)) {
     violate(str("generation ", view->generation, " has two sets of members"));
   }
-  const auto [service, is_first] = service_of_term_.try_emplace({era, view->term}, view->service);
-  if (is_first && view->term > 1) ++result_.takeovers;
-  if (service->second != view->service) violate(str("term ", view->term, " has two services"));
+  if (formed->second.first != view->service && lives_on(formed->second.second)) {
+    violate(str("term ", view->term, " has two services"));
+  }
+  known->second = group;
+  formed->second = {view->service, group};
 }
 
-// After a death among tasks that are in one group, undisturbed, its others must have a group without
-// it soon, if they are a majority.
+bool World::lives_on(const Membership& group) const {
+  return std::any_of(lives_.begin(), lives_.end(), [&](const auto& life) {
+    const Session session{task_of(life->node), life->incarnation};
+    return !life->process.ended() &&
+           std::find(group.members.begin(), group.members.end(), session) != group.members.end();
+  });
+}
+
+// After a death among tasks that are in one group, undisturbed, its others must soon have a group
+// without it, if they are a majority.
 void World::expect_all_learn_elastic(const Life& dead, bool is_stop) {
   if (!formed_elastic() || !network_.all_up()) return;
   if (last_cut_ != Time(0) && time_.now() - last_cut_ < seconds(8)) return;
-  for (int node = 0; node < tasks_; ++node) {  // one that was replaced and runs again: nobody finds it
+  // Connections may lead to a process that was replaced; nobody finds one that runs again then.
+  for (const auto& life : lives_) {
+    if (!life->process.ended() && current(life->node) != life.get()) return;
+  }
+  for (int node = 0; node < tasks_; ++node) {
     if (network_.find(to_string(task_of(node))) != &current(node)->endpoint) return;
   }
   const bool is_first = dead.node == 0;
@@ -149,13 +165,13 @@ void World::expect_all_learn_elastic(const Life& dead, bool is_stop) {
   if (!others_decide) return;
   const bool was_holder = holder() == &dead;
   Time bound = heartbeat_.reconnect_grace * 11 / 10 + 16 * network_.delays.longest +
-               (was_holder ? milliseconds(60) : milliseconds(20));
+               (was_holder ? milliseconds(200) : milliseconds(20));  // two may prepare at once
   // All find out within an interval that a service is silent, and then ask the silent one, too.
   if (is_stop) {
     bound += heartbeat_.dead_after * 21 / 20 + heartbeat_.interval;
     if (was_holder) bound += heartbeat_.interval + seconds(1);
   }
-  // By steps, to know how long it took.
+  // Steps of a millisecond tell how long it took.
   check_learned(dead, time_.now(), time_.now() + bound, faults_ + 1, was_holder);
 }
 
