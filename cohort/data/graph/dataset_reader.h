@@ -42,7 +42,9 @@ class DatasetReader {
   // The position of `state`, for `go_to`. Two steps, so that a caller can be sure of success before
   // anything changes.
   // Errors: see DatasetIterator::restore.
-  Place place_at(const IteratorState& state) const;
+  Place place_at(const IteratorState& state) const { return place_after(state, 0); }
+  // So many elements further, which are passed over.
+  Place place_after(const IteratorState& state, int64_t elements) const;
   void go_to(Place place);
 
  private:
