@@ -34,10 +34,13 @@ using distribute::InputReplicationMode;
 using distribute::InputWorkers;
 using distribute::internal_input::DeviceCopies;
 using distribute::internal_input::ElementOrder;
+using distribute::internal_input::Feed;
 using distribute::internal_input::make_copied;
 using distribute::internal_input::Source;
 
 namespace {
+
+constexpr const char* kByFunction = "as the dataset function divides it";
 
 void check_options(const InputOptions& options) {
   if (options.experimental_place_dataset_on_device &&
@@ -163,8 +166,8 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers,
   return source;
 }
 
-// The reader of a task whose replicas are a range of all: every task reads all batches in one
-// order, as if it were alone, and gives its replicas their pieces.
+// The reader of a task that hosts replicas: every task reads all batches in one order, as if it
+// were alone, and gives its replicas their pieces.
 void add_reader_of_pieces(Source& source, const Dataset& batches, int64_t buffered) {
   StrategyCore& core = *source.core;
   source.whole =
@@ -175,12 +178,10 @@ void add_reader_of_pieces(Source& source, const Dataset& batches, int64_t buffer
   source.order = ElementOrder::kOneWorker;
   source.workers_end_alone = false;
   source.division = "pieces by the numbers of replicas";
+  source.feed = Feed::kPieces;
   DataNodePtr node = batches.node();
-  // What is read ahead are batches, so that its state does not depend on who reads.
   if (buffered > 0) node = make_read_ahead(node, 1 + buffered);
-  source.pipelines.emplace_back(make_split(node, core.num_replicas_in_sync(),
-                                           {core.replica_id(0), core.num_local_replicas()}),
-                                batches.options());
+  source.pipelines.emplace_back(node, batches.options());
 }
 
 // Errors: Unimplemented (a policy by which an element's replica depends on who reads).
@@ -310,6 +311,30 @@ DistributedDataset distribute_to_workers(const std::shared_ptr<StrategyCore>& co
   return DistributedDataset(source);
 }
 
+namespace {
+
+// A pipeline for each replica of all tasks: a task that comes to host other replicas has theirs,
+// without a call of the program's function in the middle of something else.
+DistributedDataset datasets_of_replicas(const std::shared_ptr<StrategyCore>& core,
+                                        const DatasetFunction& fn, InputOptions options) {
+  options.experimental_replication_mode = InputReplicationMode::PER_REPLICA;
+  const std::shared_ptr<Source> source = make_source(core->input_workers(options), core, options);
+  const int replicas = core->num_replicas_in_sync();
+  in_all_tasks_or_none(core->group(), "the dataset function", [&] {
+    for (int i = 0; i < replicas; ++i) {
+      source->pipelines.push_back(fn({.num_input_pipelines = replicas,
+                                      .input_pipeline_id = i,
+                                      .num_replicas_in_sync = replicas}));
+    }
+  });
+  source->feed = Feed::kOwnPipeline;
+  source->division = kByFunction;
+  agree_on_cardinality(*source);
+  return DistributedDataset(source);
+}
+
+}  // namespace
+
 DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& core,
                                           const DatasetFunction& fn, const InputWorkers& workers,
                                           const std::vector<InputContext>& contexts,
@@ -323,7 +348,7 @@ DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& c
   in_all_tasks_or_none(source->core->group(), "the dataset function", [&] {
     for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
   });
-  source->division = "as the dataset function divides it";
+  source->division = kByFunction;
   // Their own prefetch ends in the host's memory.
   if (source->copies && options.experimental_per_replica_buffer_size > 0) read_ahead(*source, 0);
   agree_on_cardinality(*source);
@@ -331,11 +356,8 @@ DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& c
 }
 
 DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& core,
-                                          const DatasetFunction& fn, const InputOptions& asked) {
-  InputOptions options = asked;
-  if (replicas_are_apart(*core)) {
-    options.experimental_replication_mode = InputReplicationMode::PER_REPLICA;
-  }
+                                          const DatasetFunction& fn, const InputOptions& options) {
+  if (replicas_are_apart(*core)) return datasets_of_replicas(core, fn, options);
   const InputWorkers workers = core->input_workers(options);
   const StrategyCore::InputPipelines pipelines = core->input_pipelines(workers.num_workers());
   std::vector<InputContext> contexts;

@@ -77,6 +77,8 @@ class COHORT_API DistributedIterator {
   void restore(const data::IteratorState& state);
   // For train::Checkpoint: the position, which stays valid when the iterator is moved.
   std::shared_ptr<train::Trackable> trackable() const;
+  // The part that keeps its address when the iterator is moved.
+  const std::shared_ptr<internal_input::StepReader>& reader() const { return reader_.pointer(); }
 
   // For range-for: a single pass from the current position.
   internal_input::BatchSequence begin();

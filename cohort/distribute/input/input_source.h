@@ -21,11 +21,22 @@ enum class ElementOrder {
   kUnknown,
 };
 
+// The part of the input that each replica takes in a step. With the last two, for replicas that
+// tasks host, it does not matter which task hosts which.
+enum class Feed {
+  kElements,     // the elements of its worker's pipeline, in turn with the worker's other replicas
+  kPieces,       // the piece of its number of each element of the one pipeline, a batch for all
+  kOwnPipeline,  // the elements of the pipeline of its number
+};
+
 // Immutable except for the count of passes.
 struct Source {
   std::shared_ptr<internal::StrategyCore> core;
   InputWorkers workers;
-  std::vector<data::Dataset> pipelines = {};  // one a worker; elements are for one replica each
+  // One a worker, or for kOwnPipeline one for each replica of all tasks. Elements are for one
+  // replica each, but for kPieces.
+  std::vector<data::Dataset> pipelines = {};
+  Feed feed = Feed::kElements;
   // The dataset of which the pipelines are the parts, if there is one: a part may have no elements
   // from which a spec could be derived.
   std::optional<data::Dataset> whole = {};
@@ -40,9 +51,9 @@ struct Source {
   std::optional<int64_t> agreed_cardinality = {};
   mutable std::atomic<uint64_t> passes{0};
 
-  size_t num_replicas(size_t worker) const {
-    return workers.compute_devices_for_worker(static_cast<int>(worker)).size();
-  }
+  // The replicas of this task that a pipeline feeds.
+  size_t num_replicas(size_t pipeline) const;
+  // The number of this task's replicas.
   size_t num_replicas() const;
   // The spec of one component.
   StructureSpec component_spec() const;

@@ -1,5 +1,4 @@
 // The positions of readers in checkpoints.
-#include <deque>
 #include <utility>
 
 #include "cohort/distribute/core/strategy_core.h"
@@ -137,22 +136,10 @@ class StepReader::PositionOfTask final : public train::Trackable {
 
 // The position of replicas, whichever tasks they are on. All tasks that read batches and take
 // pieces of them are at the same place, which is that of a single worker. A dataset function's
-// pipelines are children, by the numbers of their replicas.
+// pipelines have values of their own, by the numbers of their replicas.
 class StepReader::PositionOfReplicas final : public train::Trackable {
  public:
-  explicit PositionOfReplicas(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {
-    if (reads_pieces()) return;
-    for (size_t i = 0; i < reader_->iterators_.size(); ++i) pipelines_.emplace_back(reader_, i);
-  }
-
-  std::vector<train::TrackableChild> checkpoint_children() override {
-    const auto first = static_cast<size_t>(reader_->source_->numbering.first);
-    std::vector<train::TrackableChild> children;
-    for (size_t i = 0; i < pipelines_.size(); ++i) {
-      children.push_back({pipeline_name(first + i), &pipelines_[i]});
-    }
-    return children;
-  }
+  explicit PositionOfReplicas(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {}
 
   std::shared_ptr<train::SaveGroup> save_group() const override {
     return reader_->source_->core->save_group();
@@ -161,68 +148,62 @@ class StepReader::PositionOfReplicas final : public train::Trackable {
   bool has_checkpoint_values() const override { return true; }
 
   std::vector<train::CheckpointValue> checkpoint_values() override {
+    if (reads_pieces()) return {value_of(train::kIteratorState, reader_->state())};
     IteratorState state;
-    if (reads_pieces()) {
-      state = reader_->state();
-    } else {
-      state.set_int("workers", num_pipelines());
+    state.set_int("workers", num_pipelines());
+    std::vector<train::CheckpointValue> values = {value_of(train::kIteratorState, state)};
+    for (size_t i = 0; i < reader_->iterators_.size(); ++i) {
+      values.push_back(value_of(attribute_of(reader_->range_.first + static_cast<int64_t>(i)),
+                                reader_->state_of(i)));
     }
-    return {{.attribute = train::kIteratorState,
-             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+    return values;
   }
 
   void prepare_restore(train::RestoreSource& source) override {
-    const StringTensor bytes = source.read_strings(train::kIteratorState);
-    const IteratorState state = IteratorState::parse(bytes.item());
+    const IteratorState state = read_state(source, train::kIteratorState);
     if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);
-    if (reads_pieces()) {
-      const auto place = std::make_shared<Place>(reader_->place_at(state));
-      return source.on_commit([this, place] { reader_->go_to(std::move(*place)); });
-    }
+    if (reads_pieces()) return commit_at(source, reader_->place_at(state));
     const int64_t saved = state.has("workers") ? state.get_int("workers") : 1;
-    if (saved == num_pipelines()) return source.on_commit([this] { reader_->begin_at({}); });
-    throw InvalidArgumentError(str("this checkpoint has the input positions of ", saved,
-                                   " pipelines of a dataset function; here are ", num_pipelines()));
+    if (saved != num_pipelines()) {
+      throw InvalidArgumentError(str("this checkpoint has the input positions of ", saved,
+                                     " pipelines of a dataset function; here are ",
+                                     num_pipelines()));
+    }
+    Place place;
+    for (int64_t i = 0; i < saved; ++i) {
+      place.pipelines.emplace_back(read_state(source, attribute_of(i)));
+    }
+    for (size_t i = 0; i < reader_->iterators_.size(); ++i) {
+      const auto number = static_cast<size_t>(reader_->range_.first) + i;
+      place.iterators.push_back(
+          reader_->iterators_[i].reader()->place_at(*place.pipelines[number]));
+    }
+    commit_at(source, std::move(place));
   }
 
  private:
-  // The position of the pipeline of one replica.
-  class OfPipeline final : public train::Trackable {
-   public:
-    OfPipeline(std::shared_ptr<StepReader> reader, size_t number)
-        : reader_(std::move(reader)), number_(number) {}
-
-    std::shared_ptr<train::SaveGroup> save_group() const override {
-      return reader_->source_->core->save_group();
-    }
-    bool has_checkpoint_values() const override { return true; }
-    std::vector<train::CheckpointValue> checkpoint_values() override {
-      const IteratorState state = reader_->state_of(number_);
-      return {{.attribute = train::kIteratorState,
-               .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
-    }
-    void prepare_restore(train::RestoreSource& source) override {
-      const StringTensor bytes = source.read_strings(train::kIteratorState);
-      const auto place = std::make_shared<internal::DatasetReader::Place>(
-          reader_->iterators_[number_].reader()->place_at(IteratorState::parse(bytes.item())));
-      source.on_commit(
-          [this, place] { reader_->iterators_[number_].reader()->go_to(std::move(*place)); });
-    }
-
-   private:
-    std::shared_ptr<StepReader> reader_;
-    size_t number_;
-  };
-
-  bool reads_pieces() const { return reader_->source_->numbering.total == 1; }
-  int64_t num_pipelines() const { return reader_->source_->numbering.total; }
+  static std::string attribute_of(int64_t pipeline) {
+    return str(train::kIteratorState, "_", pipeline);
+  }
+  static train::CheckpointValue value_of(std::string attribute, const IteratorState& state) {
+    return {.attribute = std::move(attribute),
+            .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}};
+  }
+  static IteratorState read_state(train::RestoreSource& source, const std::string& attribute) {
+    return IteratorState::parse(source.read_strings(attribute).item());
+  }
+  void commit_at(train::RestoreSource& source, Place place) {
+    const auto shared = std::make_shared<Place>(std::move(place));
+    source.on_commit([this, shared] { reader_->go_to(std::move(*shared)); });
+  }
+  bool reads_pieces() const { return reader_->source_->feed == Feed::kPieces; }
+  int64_t num_pipelines() const { return std::ssize(reader_->source_->pipelines); }
 
   std::shared_ptr<StepReader> reader_;
-  std::deque<OfPipeline> pipelines_;  // whose addresses stay
 };
 
 std::shared_ptr<train::Trackable> StepReader::trackable(std::shared_ptr<StepReader> reader) {
-  if (reader->is_in_pieces()) return std::make_shared<PositionOfReplicas>(std::move(reader));
+  if (reader->is_hosted()) return std::make_shared<PositionOfReplicas>(std::move(reader));
   if (reader->source_->core->group().spans_tasks()) {
     return std::make_shared<PositionOfTask>(std::move(reader));
   }

@@ -26,15 +26,25 @@ std::string StepReader::pipeline_name(size_t number) { return str("worker_", num
 StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move(source)) {
   const uint64_t pass = source_->passes.fetch_add(1);
   pass_ = static_cast<int64_t>(pass);
-  for (size_t worker = 0; worker < source_->pipelines.size(); ++worker) {
-    const data::Dataset& pipeline = source_->pipelines[worker];
-    iterators_.emplace_back(pipeline.node(),
-                            internal::IteratorContext{
-                                .epoch = pass,
-                                .passes = {source_, &source_->passes},
-                                .worker = static_cast<uint64_t>(source_->numbering.first) + worker,
-                                .deterministic = pipeline.options().is_deterministic()});
+  epoch_ = pass;
+  const auto view = source_->core->group().view();
+  range_ = {view->first_replica(), view->first_replica() + view->num_local_replicas()};
+  if (source_->feed == Feed::kOwnPipeline) {
+    iterators_ = pipelines_at(range_, 0);
+    return;
   }
+  for (size_t i = 0; i < source_->pipelines.size(); ++i) iterators_.push_back(make_iterator(i));
+}
+
+data::DatasetIterator StepReader::make_iterator(size_t pipeline) const {
+  const data::Dataset& dataset = source_->pipelines[pipeline];
+  const auto first = static_cast<uint64_t>(source_->numbering.first);
+  return {dataset.node(),
+          internal::IteratorContext{
+              .epoch = epoch_,
+              .passes = {source_, &source_->passes},
+              .worker = (source_->feed == Feed::kOwnPipeline ? 0 : first) + pipeline,
+              .deterministic = dataset.options().is_deterministic()}};
 }
 
 std::optional<StepReader::Step> StepReader::next(LastStep last) {
@@ -47,13 +57,17 @@ std::optional<StepReader::Step> StepReader::next(LastStep last) {
   Coming coming = *std::exchange(coming_, {});
   const InputStatus group = agreed(coming);
   throw_agreed(coming, group);
+  if (!group.has_data) {
+    drop_begun();
+    return std::nullopt;
+  }
   Begun whole = std::exchange(begun_, {});
-  if (!group.has_data) return std::nullopt;
   ++steps_;
   Step step;
   for (std::optional<Structure>& element : whole.elements) {
     step.push_back(element ? *std::move(element) : *coming.dummy);
   }
+  if (is_hosted()) step_returned(step);
   if (coming.group) look(LastStep::kAsShapesSay);
   return step;
 }
@@ -143,7 +157,9 @@ void StepReader::throw_agreed(const Coming& coming, const InputStatus& group) {
   }
   const bool unknown = group.has_data && group.unknown_spec >= 0;
   if (group.failed < 0 && !unknown) return;
-  begun_ = {};
+  drop_begun();
+  before_last_.reset();
+  last_batch_.reset();
   ++steps_;
   const bool own = group.failed >= 0 ? coming.here.failed >= 0 : coming.here.unknown_spec >= 0;
   const std::exception_ptr told = told_by_all(own ? coming.error : nullptr);
@@ -182,7 +198,8 @@ Structure StepReader::make_dummy() const {
 // The number in the sync group of the pipeline that reads for local replica `replica`.
 int StepReader::pipeline_of(size_t replica) const {
   // A task that reads batches for hosted replicas has no number among pipelines: all read the same.
-  if (is_in_pieces() && source_->numbering.total == 1) return source_->core->group().view()->task;
+  if (source_->feed == Feed::kPieces) return source_->core->group().view()->task;
+  if (source_->feed == Feed::kOwnPipeline) return range_.first + static_cast<int>(replica);
   size_t worker = 0;
   for (size_t end = 0; worker + 1 < iterators_.size(); ++worker) {
     end += source_->num_replicas(worker);
@@ -191,15 +208,9 @@ int StepReader::pipeline_of(size_t replica) const {
   return source_->numbering.first + static_cast<int>(worker);
 }
 
-bool StepReader::is_in_pieces() const { return source_->core->group().view()->division != nullptr; }
-
 void StepReader::read_rest() {
-  if (is_in_pieces() && begun_.elements.empty()) {
-    before_begun_.clear();
-    for (const data::DatasetIterator& iterator : iterators_) {
-      before_begun_.push_back(iterator.state());
-    }
-  }
+  if (source_->feed == Feed::kPieces) return read_pieces();
+  if (is_hosted() && begun_.elements.empty()) before_begun_ = mark();
   size_t place = 0;
   for (size_t worker = 0; worker < iterators_.size(); ++worker) {
     for (size_t replica = 0; replica < source_->num_replicas(worker); ++replica) {
@@ -275,7 +286,7 @@ StepReader::Begun StepReader::read_begun(const IteratorState& state) const {
 IteratorState StepReader::state() const {
   home_.check(kIteratorName);
   const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
-  const bool nothing_begun = begun_.elements.empty() || is_in_pieces();
+  const bool nothing_begun = begun_.elements.empty() || is_hosted();
   if (iterators_.size() == 1 && nothing_begun) return state_of(0);
   IteratorState state;
   state.set_int("workers", static_cast<int64_t>(iterators_.size()));
@@ -287,8 +298,9 @@ IteratorState StepReader::state() const {
 }
 
 IteratorState StepReader::state_of(size_t pipeline) const {
-  const bool is_before = is_in_pieces() && !begun_.elements.empty();
-  return is_before ? before_begun_[pipeline] : iterators_[pipeline].state();
+  if (batch_) return batch_->before.known()[pipeline];
+  if (before_begun_) return before_begun_->known()[pipeline];
+  return iterators_[pipeline].state();
 }
 
 StepReader::Place StepReader::place_at(const IteratorState& state) const {
@@ -303,6 +315,13 @@ StepReader::Place StepReader::place_at(const IteratorState& state) const {
     const IteratorState& own = of_one ? state : state.child(pipeline_name(i));
     place.iterators.push_back(iterators_[i].reader()->place_at(own));
   }
+  if (source_->feed == Feed::kOwnPipeline) {
+    place.pipelines.resize(source_->pipelines.size());
+    for (size_t i = 0; i < iterators_.size(); ++i) {
+      place.pipelines[static_cast<size_t>(range_.first) + i] =
+          of_one ? state : state.child(pipeline_name(i));
+    }
+  }
   if (!of_one && state.has(kBegun)) place.begun = read_begun(state.child(kBegun));
   return place;
 }
@@ -311,12 +330,18 @@ void StepReader::go_to(Place place) {
   home_.check(kIteratorName);
   const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
   for (size_t i = 0; i < place.iterators.size(); ++i) {
+    if (place.iterators[i].pass) epoch_ = *place.iterators[i].pass;
     iterators_[i].reader()->go_to(std::move(place.iterators[i]));
   }
+  pipelines_ = std::move(place.pipelines);
   begin_at(std::move(place.begun));
 }
 
 void StepReader::begin_at(Begun begun) {
+  batch_ = last_batch_ = following_ = std::nullopt;
+  before_begun_ = before_last_ = std::nullopt;
+  last_pieces_.clear();
+  restarted_ = false;
   begun_ = std::move(begun);
   coming_ = {};
   pass_ = internal::InputPlace::kRestored;
