@@ -30,6 +30,8 @@ class DatasetReader {
   ~DatasetReader();
 
   const DataNode& root() const { return *root_; }
+  // The graph as states have it (describe_state_graph).
+  const std::shared_ptr<const std::string>& graph() const { return graph_; }
 
   // See DataIterator::next. Errors: also InputDeadlineExceeded, which consumes nothing.
   bool next(Structure& out);

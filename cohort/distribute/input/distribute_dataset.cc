@@ -36,9 +36,12 @@ using distribute::internal_input::DeviceCopies;
 using distribute::internal_input::ElementOrder;
 using distribute::internal_input::Feed;
 using distribute::internal_input::make_copied;
+using distribute::internal_input::SharedOrder;
 using distribute::internal_input::Source;
 
 namespace {
+
+using GraphText = std::shared_ptr<const std::string>;
 
 constexpr const char* kByFunction = "as the dataset function divides it";
 
@@ -168,7 +171,8 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers,
 
 // The reader of a task that hosts replicas: every task reads all batches in one order, as if it
 // were alone, and gives its replicas their pieces.
-void add_reader_of_pieces(Source& source, const Dataset& batches, int64_t buffered) {
+void add_reader_of_pieces(Source& source, const Dataset& batches, GraphText graph,
+                          int64_t buffered) {
   StrategyCore& core = *source.core;
   source.whole =
       Dataset(make_split(batches.node(), core.num_replicas_in_sync()), batches.options());
@@ -179,6 +183,7 @@ void add_reader_of_pieces(Source& source, const Dataset& batches, int64_t buffer
   source.workers_end_alone = false;
   source.division = "pieces by the numbers of replicas";
   source.feed = Feed::kPieces;
+  source.shared = SharedOrder{.graph = std::move(graph)};
   DataNodePtr node = batches.node();
   if (buffered > 0) node = make_read_ahead(node, 1 + buffered);
   source.pipelines.emplace_back(node, batches.options());
@@ -298,13 +303,21 @@ DistributedDataset distribute_to_workers(const std::shared_ptr<StrategyCore>& co
   const int64_t buffered = options.input.experimental_per_replica_buffer_size;
   agree_on_dataset(source->core->group(), dataset, "experimental_distribute_dataset");
   const Dataset whole = in_agreed_order(source->core->group(), dataset);
+  // Agreed seeds are not in it: they are in states, as others are.
+  const auto graph = std::make_shared<const std::string>(describe_state_graph(*dataset.node()));
   in_all_tasks_or_none(source->core->group(), "experimental_distribute_dataset", [&] {
     if (in_pieces) check_policy_of_pieces(whole, options.split_batches);
     if (!split && !in_pieces) return add_shards(*source, whole);
     check_elements(whole);
-    if (in_pieces) return add_reader_of_pieces(*source, whole, buffered);
+    if (in_pieces) return add_reader_of_pieces(*source, whole, graph, buffered);
     add_shards(*source, Dataset(make_split(whole.node(), replicas), whole.options()));
   });
+  const bool shares = source->order == ElementOrder::kOneWorker ||
+                      (split && source->order == ElementOrder::kInterleaved);
+  if (!in_pieces && shares) {
+    source->shared = SharedOrder{
+        .pieces = split ? replicas : 1, .pipelines = source->numbering.total, .graph = graph};
+  }
   agree_on_order(*source, whole);
   if (buffered > 0 && !in_pieces && !source->core->is_default()) read_ahead(*source, buffered);
   agree_on_cardinality(*source);
@@ -348,6 +361,10 @@ DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& c
   in_all_tasks_or_none(source->core->group(), "the dataset function", [&] {
     for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
   });
+  if (source->numbering.total == 1) {
+    source->shared = SharedOrder{.graph = std::make_shared<const std::string>(
+                                     describe_state_graph(*source->pipelines[0].node()))};
+  }
   source->division = kByFunction;
   // Their own prefetch ends in the host's memory.
   if (source->copies && options.experimental_per_replica_buffer_size > 0) read_ahead(*source, 0);

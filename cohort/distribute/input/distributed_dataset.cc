@@ -62,7 +62,10 @@ DistributedDataset DistributedDataset::auto_shard(int64_t num_shards, int64_t in
   source->workers_end_alone = source_->workers_end_alone;
   source->division = str("shard ", index, " of ", num_shards,
                          source_->division.empty() ? "" : " of ", source_->division);
-  if (num_shards == 1) source->order = source_->order;
+  if (num_shards == 1) {
+    source->order = source_->order;
+    source->shared = source_->shared;
+  }
   for (const Dataset& pipeline : source_->pipelines) {
     source->pipelines.push_back(
         data::auto_shard(pipeline, {.num_workers = num_shards,

@@ -11,6 +11,7 @@
 #include "cohort/distribute/core/input_workers.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/device_copies.h"
+#include "cohort/distribute/input/shared_order.h"
 
 namespace cohort::distribute::internal_input {
 
@@ -43,6 +44,8 @@ struct Source {
   internal::StrategyCore::InputPipelines numbering = {};
   std::shared_ptr<DeviceCopies> copies = {};  // null where batches stay on the host
   ElementOrder order = ElementOrder::kUnknown;
+  // The order of the batches of which all pipelines give pieces, if they do.
+  std::optional<SharedOrder> shared = {};
   std::string division = {};  // between the workers, for people
   // Whether workers may end at different times: true if several read independently, false if they
   // are one dataset function's copies for the replicas of a process.

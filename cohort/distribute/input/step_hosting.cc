@@ -66,12 +66,32 @@ void StepReader::cut(const Batch& batch) {
 }
 
 // Keeps what restart_last needs.
-void StepReader::step_returned(const Step& step) {
+void StepReader::step_returned(const Step& step, std::optional<Mark> before) {
   restarted_ = false;
-  before_last_ = std::exchange(before_begun_, std::nullopt);
+  before_last_ = std::move(before);
   if (source_->feed != Feed::kPieces) return;
   last_batch_ = std::exchange(batch_, std::exchange(following_, std::nullopt));
   last_pieces_ = step;
+}
+
+// Takes down where the step to come begins, if it may be that it was read and not returned when
+// somebody asks for the position.
+void StepReader::mark_begun() {
+  const bool one_read = iterators_.size() == 1 && (source_->num_replicas() == 1 || is_split());
+  const bool returned_at_once = one_read && !looks_ahead_ && !source_->core->input_is_shared();
+  if (is_hosted() || !returned_at_once) before_begun_ = mark();
+}
+
+// Whether the elements that the replicas take in a step are pieces of one batch.
+bool StepReader::is_split() const { return source_->shared && source_->shared->pieces > 1; }
+
+// There was no step to return. Pipelines that have ended no longer say where they were before.
+void StepReader::end_here() {
+  const auto present = [](const auto& element) { return element.has_value(); };
+  at_end_ = std::none_of(begun_.elements.begin(), begun_.elements.end(), present);
+  begun_ = {};
+  if (source_->feed == Feed::kPieces) batch_ = std::exchange(following_, std::nullopt);
+  if (!at_end_) before_begun_.reset();
 }
 
 // The step to come is over without being returned.
@@ -98,6 +118,7 @@ void StepReader::host(collective::ReplicaRange range) {
   if (source_->feed == Feed::kOwnPipeline) {
     iterators_ = pipelines_at(range, steps_);
     before_begun_.reset();
+    at_end_ = false;
   }
   range_ = range;
   begun_ = {};
@@ -115,6 +136,7 @@ void StepReader::restart_last() {
   if (source_->feed == Feed::kOwnPipeline) {
     iterators_ = pipelines_at(range_, steps_ - 1);
     before_begun_.reset();
+    at_end_ = false;
   } else if (last_is_untouched()) {
     following_ = std::exchange(batch_, std::exchange(last_batch_, std::nullopt));
   } else {

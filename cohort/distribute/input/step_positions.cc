@@ -1,4 +1,4 @@
-// The positions of readers in checkpoints.
+// The positions of readers: in states, and in checkpoints.
 #include <utility>
 
 #include "cohort/distribute/core/strategy_core.h"
@@ -12,148 +12,114 @@ using internal::str;
 
 namespace {
 
-// The key of the number of tasks, in what several tasks save together.
-constexpr const char* kTasks = "tasks";
+constexpr const char* kWorkers = "workers";  // pipelines with positions of their own
 
-[[noreturn]] void throw_other_tasks(int64_t saved, int64_t here) {
-  throw InvalidArgumentError(
-      str("this checkpoint has the input positions of ", saved, " tasks; here ",
-          here == 1 ? "is " : "are ", here,
-          ". Begin the data anew: leave the input out of the Checkpoint that restores"));
-}
+std::string child_of(size_t pipeline) { return str("worker_", pipeline); }
+
+constexpr const char* kAnew =
+    "begin the data anew: leave the input out of the Checkpoint that restores";
 
 }  // namespace
 
-// One worker's position is that of its dataset's iterator, with or without a strategy. Several
-// workers' are children, by their numbers in the sync group, beside how many there are and what was
-// read of a step.
+// The number in the sync group of this task's first pipeline.
+int StepReader::first_pipeline() const {
+  return source_->feed == Feed::kOwnPipeline ? range_.first : source_->numbering.first;
+}
+
+IteratorState StepReader::state_of(size_t pipeline) const {
+  if (batch_) return batch_->before.known()[pipeline];
+  if (before_begun_) return before_begun_->known()[pipeline];
+  return iterators_[pipeline].state();
+}
+
+// The position of all pipelines together.
+IteratorState StepReader::whole_state() const {
+  return whole_position(*source_->shared, source_->numbering.first, state_of(0));
+}
+
+IteratorState StepReader::state() const {
+  home_.check(kIteratorName);
+  const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
+  if (source_->shared) return whole_state();
+  if (iterators_.size() == 1) return state_of(0);
+  IteratorState state;
+  state.set_int(kWorkers, static_cast<int64_t>(iterators_.size()));
+  for (size_t i = 0; i < iterators_.size(); ++i) state.set_child(child_of(i), state_of(i));
+  return state;
+}
+
+StepReader::Place StepReader::place_at_whole(const IteratorState& whole) const {
+  Place place;
+  for (size_t i = 0; i < iterators_.size(); ++i) {
+    const internal::DatasetReader& reader = *iterators_[i].reader();
+    const int64_t number = source_->numbering.first + static_cast<int64_t>(i);
+    place.iterators.push_back(
+        reader.place_at(own_position(*source_->shared, number, reader.graph(), whole)));
+  }
+  return place;
+}
+
+StepReader::Place StepReader::place_at(const IteratorState& state) const {
+  const bool of_one = !state.has(kWorkers);
+  const int64_t workers = of_one ? 1 : state.get_int(kWorkers);
+  if (of_one && source_->shared) return place_at_whole(state);
+  if (workers != static_cast<int64_t>(iterators_.size()) || source_->shared) {
+    throw InvalidArgumentError(str("this state is of ", workers, " input workers; here ",
+                                   iterators_.size() == 1 ? "is " : "are ", iterators_.size()));
+  }
+  Place place;
+  if (source_->feed == Feed::kOwnPipeline) place.pipelines.resize(source_->pipelines.size());
+  for (size_t i = 0; i < iterators_.size(); ++i) {
+    const IteratorState& own = of_one ? state : state.child(child_of(i));
+    place.iterators.push_back(iterators_[i].reader()->place_at(own));
+    if (place.pipelines.empty()) continue;
+    place.pipelines[static_cast<size_t>(range_.first) + i] = own;
+  }
+  return place;
+}
+
+void StepReader::restore(const IteratorState& state) { go_to(place_at(state)); }
+
+void StepReader::go_to(Place place) {
+  home_.check(kIteratorName);
+  const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
+  for (size_t i = 0; i < place.iterators.size(); ++i) {
+    if (place.iterators[i].pass) epoch_ = *place.iterators[i].pass;
+    iterators_[i].reader()->go_to(std::move(place.iterators[i]));
+  }
+  pipelines_ = std::move(place.pipelines);
+  batch_ = last_batch_ = following_ = std::nullopt;
+  before_begun_ = before_last_ = std::nullopt;
+  last_pieces_.clear();
+  restarted_ = at_end_ = false;
+  begun_ = {};
+  coming_ = {};
+  pass_ = internal::InputPlace::kRestored;
+  steps_ = 0;
+}
+
+// The position of pipelines that share their batches is that of the undivided dataset's iterator,
+// the same in all tasks, with or without a strategy. Others have positions of their own: each task
+// brings those of its pipelines, by their numbers in the sync group, as values of this object.
 class StepReader::Position final : public train::Trackable {
  public:
-  explicit Position(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {
-    if (reader_->iterators_.size() == 1) return;
-    for (const data::DatasetIterator& iterator : reader_->iterators_)
-      workers_.emplace_back(iterator);
-  }
-
-  std::vector<train::TrackableChild> checkpoint_children() override {
-    const auto first = static_cast<size_t>(reader_->source_->numbering.first);
-    std::vector<train::TrackableChild> children;
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      children.push_back({pipeline_name(first + i), workers_[i].get().get()});
-    }
-    return children;
-  }
+  explicit Position(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {}
 
   std::shared_ptr<train::SaveGroup> save_group() const override {
-    return reader_->source_->core->save_group();
+    return source().core->save_group();
   }
 
   bool has_checkpoint_values() const override { return true; }
 
   std::vector<train::CheckpointValue> checkpoint_values() override {
-    IteratorState state = workers_.empty() ? reader_->state() : shared_state();
-    return {{.attribute = train::kIteratorState,
-             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
-  }
-
-  void prepare_restore(train::RestoreSource& source) override {
-    const StringTensor bytes = source.read_strings(train::kIteratorState);
-    const IteratorState state = IteratorState::parse(bytes.item());
-    check_workers(state);
-    const auto place = std::make_shared<Place>();
-    if (workers_.empty()) {
-      *place = reader_->place_at(state);
-    } else {
-      place->begun = reader_->read_begun(state);
-    }
-    source.on_commit([this, place] { reader_->go_to(std::move(*place)); });
-  }
-
- private:
-  // The state that belongs to no single worker.
-  IteratorState shared_state() const {
     reader_->home_.check(kIteratorName);
     const internal::ExclusiveUse::Hold hold(reader_->use_, kIteratorName);
-    IteratorState state = reader_->save_begun();
-    state.set_int("workers", static_cast<int64_t>(workers_.size()));
-    return state;
-  }
-
-  // Errors: InvalidArgument (of another number of workers, or of tasks: its children are not this
-  // one's).
-  void check_workers(const IteratorState& state) const {
-    const size_t here = reader_->iterators_.size();
-    if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);
-    if (state.has("workers") || state.has("graph")) {  // with a graph: one worker's own position
-      const int64_t saved = state.has("workers") ? state.get_int("workers") : 1;
-      if (saved == static_cast<int64_t>(here)) return;
-      throw InvalidArgumentError(
-          str("this checkpoint is of ", saved, " input workers; here are ", here));
-    }
-    // A state of several workers, which was saved before such states said how many workers there
-    // are.
-    if (here > 1 || !(state.has("came") || state.has("read"))) return;
-    throw InvalidArgumentError(str("this checkpoint is of several input workers; here are ", here));
-  }
-
-  std::shared_ptr<StepReader> reader_;
-  std::vector<train::TrackableHandle> workers_;
-};
-
-// The positions of tasks that share input: each has one of its own, a child by the task's number.
-class StepReader::PositionOfTask final : public train::Trackable {
- public:
-  explicit PositionOfTask(std::shared_ptr<StepReader> reader)
-      : core_(reader->source_->core), position_(std::move(reader)) {}
-
-  std::vector<train::TrackableChild> checkpoint_children() override {
-    return {{str("task_", core_->group().view()->task), &position_}};
-  }
-
-  std::shared_ptr<train::SaveGroup> save_group() const override { return core_->save_group(); }
-
-  bool has_checkpoint_values() const override { return true; }
-
-  std::vector<train::CheckpointValue> checkpoint_values() override {
+    if (source().shared) return {value_of(train::kIteratorState, reader_->whole_state())};
     IteratorState state;
-    state.set_int(kTasks, core_->group().view()->num_tasks());
-    return {{.attribute = train::kIteratorState,
-             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
-  }
-
-  void prepare_restore(train::RestoreSource& source) override {
-    const StringTensor bytes = source.read_strings(train::kIteratorState);
-    const IteratorState state = IteratorState::parse(bytes.item());
-    const int64_t saved = state.has(kTasks) ? state.get_int(kTasks) : 1;
-    const int64_t here = core_->group().view()->num_tasks();
-    if (saved != here) throw_other_tasks(saved, here);
-  }
-
- private:
-  std::shared_ptr<internal::StrategyCore> core_;
-  Position position_;
-};
-
-// The position of replicas, whichever tasks they are on. All tasks that read batches and take
-// pieces of them are at the same place, which is that of a single worker. A dataset function's
-// pipelines have values of their own, by the numbers of their replicas.
-class StepReader::PositionOfReplicas final : public train::Trackable {
- public:
-  explicit PositionOfReplicas(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {}
-
-  std::shared_ptr<train::SaveGroup> save_group() const override {
-    return reader_->source_->core->save_group();
-  }
-
-  bool has_checkpoint_values() const override { return true; }
-
-  std::vector<train::CheckpointValue> checkpoint_values() override {
-    if (reads_pieces()) return {value_of(train::kIteratorState, reader_->state())};
-    IteratorState state;
-    state.set_int("workers", num_pipelines());
+    state.set_int(kWorkers, num_pipelines());
     std::vector<train::CheckpointValue> values = {value_of(train::kIteratorState, state)};
     for (size_t i = 0; i < reader_->iterators_.size(); ++i) {
-      values.push_back(value_of(attribute_of(reader_->range_.first + static_cast<int64_t>(i)),
+      values.push_back(value_of(attribute_of(reader_->first_pipeline() + static_cast<int64_t>(i)),
                                 reader_->state_of(i)));
     }
     return values;
@@ -161,22 +127,21 @@ class StepReader::PositionOfReplicas final : public train::Trackable {
 
   void prepare_restore(train::RestoreSource& source) override {
     const IteratorState state = read_state(source, train::kIteratorState);
-    if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);
-    if (reads_pieces()) return commit_at(source, reader_->place_at(state));
-    const int64_t saved = state.has("workers") ? state.get_int("workers") : 1;
-    if (saved != num_pipelines()) {
-      throw InvalidArgumentError(str("this checkpoint has the input positions of ", saved,
-                                     " pipelines of a dataset function; here are ",
-                                     num_pipelines()));
+    check_form(source, state);
+    if (this->source().shared && !state.has(kWorkers)) {
+      return commit_at(source, reader_->place_at_whole(state));
     }
+    const int64_t saved = state.has(kWorkers) ? state.get_int(kWorkers) : 1;
+    check_pipelines(saved, state.has(kWorkers));
     Place place;
-    for (int64_t i = 0; i < saved; ++i) {
+    const bool all = this->source().feed == Feed::kOwnPipeline;
+    for (int64_t i = 0; all && i < saved; ++i) {
       place.pipelines.emplace_back(read_state(source, attribute_of(i)));
     }
     for (size_t i = 0; i < reader_->iterators_.size(); ++i) {
-      const auto number = static_cast<size_t>(reader_->range_.first) + i;
+      const int64_t number = reader_->first_pipeline() + static_cast<int64_t>(i);
       place.iterators.push_back(
-          reader_->iterators_[i].reader()->place_at(*place.pipelines[number]));
+          reader_->iterators_[i].reader()->place_at(read_state(source, attribute_of(number))));
     }
     commit_at(source, std::move(place));
   }
@@ -192,21 +157,46 @@ class StepReader::PositionOfReplicas final : public train::Trackable {
   static IteratorState read_state(train::RestoreSource& source, const std::string& attribute) {
     return IteratorState::parse(source.read_strings(attribute).item());
   }
+
+  // Errors: InvalidArgument (several workers' or tasks' positions, as they were before they were
+  // values of one object).
+  static void check_form(train::RestoreSource& source, const IteratorState& state) {
+    const bool of_now = state.has(kWorkers)
+                            ? source.shape(attribute_of(0)).has_value()
+                            : !state.has("tasks") && !state.has("came") && !state.has("read");
+    if (of_now) return;
+    throw InvalidArgumentError(
+        str("this checkpoint has the input positions of several workers as an earlier version of "
+            "Cohort saved them; ",
+            kAnew));
+  }
+  // Errors: InvalidArgument (of others than this reader's).
+  void check_pipelines(int64_t saved, bool apart) const {
+    if (!source().shared && apart && saved == num_pipelines()) return;
+    const auto text_of = [](int64_t pipelines, bool each) {
+      return each ? str(pipelines, " pipelines") : std::string("one undivided dataset");
+    };
+    throw InvalidArgumentError(
+        str("this checkpoint has the input position of ", text_of(saved, apart), "; here ",
+            "it is read by ", text_of(num_pipelines(), !source().shared), ", ", source().division,
+            ". What each has read is known for the same pipelines alone: let as many workers read, "
+            "or ",
+            kAnew));
+  }
   void commit_at(train::RestoreSource& source, Place place) {
     const auto shared = std::make_shared<Place>(std::move(place));
     source.on_commit([this, shared] { reader_->go_to(std::move(*shared)); });
   }
-  bool reads_pieces() const { return reader_->source_->feed == Feed::kPieces; }
-  int64_t num_pipelines() const { return std::ssize(reader_->source_->pipelines); }
+  const Source& source() const { return *reader_->source_; }
+  int64_t num_pipelines() const {
+    return source().feed == Feed::kOwnPipeline ? std::ssize(source().pipelines)
+                                               : source().numbering.total;
+  }
 
   std::shared_ptr<StepReader> reader_;
 };
 
 std::shared_ptr<train::Trackable> StepReader::trackable(std::shared_ptr<StepReader> reader) {
-  if (reader->is_hosted()) return std::make_shared<PositionOfReplicas>(std::move(reader));
-  if (reader->source_->core->group().spans_tasks()) {
-    return std::make_shared<PositionOfTask>(std::move(reader));
-  }
   return std::make_shared<Position>(std::move(reader));
 }
 

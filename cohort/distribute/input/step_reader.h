@@ -81,8 +81,6 @@ class StepReader {
 
  private:
   class Position;
-  class PositionOfTask;
-  class PositionOfReplicas;
   // The part of a step that was read but not returned yet: the whole step, or the part before a
   // device stopped answering.
   struct Begun {
@@ -100,7 +98,6 @@ class StepReader {
   };
   struct Place {
     std::vector<internal::DatasetReader::Place> iterators;
-    Begun begun;
     // The pipelines' positions by the numbers of replicas, where each has one of its own; nothing:
     // it is not known to this task.
     std::vector<std::optional<data::IteratorState>> pipelines;
@@ -120,12 +117,14 @@ class StepReader {
     Mark before = {};
   };
 
-  // The name of the state of a pipeline, by its number in the sync group or the task.
-  static std::string pipeline_name(size_t number);
   bool is_hosted() const { return source_->feed != Feed::kElements; }
   data::DatasetIterator make_iterator(size_t pipeline) const;
+  bool is_split() const;
   data::IteratorState state_of(size_t pipeline) const;
+  int first_pipeline() const;
+  data::IteratorState whole_state() const;
   Mark mark() const;
+  void mark_begun();
   void look(LastStep last);
   void look_into(Coming& coming, LastStep last);
   static internal::InputStatus agreed(Coming& coming);
@@ -135,7 +134,8 @@ class StepReader {
   void read_pieces();
   void cut(const Batch& batch);
   Batch read_batch();
-  void step_returned(const Step& step);
+  void step_returned(const Step& step, std::optional<Mark> before);
+  void end_here();
   void drop_begun();
   void check_hosted() const;
   bool last_is_untouched() const;
@@ -144,12 +144,10 @@ class StepReader {
                                                   int64_t step) const;
   Structure make_dummy() const;
   int pipeline_of(size_t replica) const;
-  data::IteratorState save_begun() const;
-  Begun read_begun(const data::IteratorState& state) const;
   // For restore. Errors: as restore.
   Place place_at(const data::IteratorState& state) const;
+  Place place_at_whole(const data::IteratorState& whole) const;
   void go_to(Place place);
-  void begin_at(Begun begun);
 
   const internal::HomeProcess home_;
   mutable internal::ExclusiveUse use_;
@@ -157,9 +155,8 @@ class StepReader {
   collective::ReplicaRange range_;
   std::vector<data::DatasetIterator> iterators_;  // one a pipeline of this task
   Begun begun_;
-  // Positions before begun_ was read, and before the step that was returned last, where replicas
-  // are hosted. States do not depend on which task reads for which replica: begun_ is not part of
-  // them.
+  // Positions before begun_ was read, which is not part of states: they fit other numbers of
+  // replicas. And before the step that was returned last, where replicas are hosted.
   std::optional<Mark> before_begun_;
   std::optional<Mark> before_last_;
   // What the pieces of begun_ were cut from, those of the step that was returned last, and what was
@@ -168,6 +165,8 @@ class StepReader {
   Step last_pieces_;
   std::vector<std::optional<data::IteratorState>> pipelines_;  // see Place
   bool restarted_ = false;
+  bool looks_ahead_ = false;      // has_next was called
+  bool at_end_ = false;           // the pipelines are at before_begun_, and nothing follows
   std::optional<Coming> coming_;  // where the step to come was looked at
   uint64_t epoch_ = 0;            // the pass over the data, also of a restored position
   int64_t pass_ = 0;              // see InputPlace
