@@ -120,18 +120,12 @@ std::shared_ptr<DeviceCopies> copies_to_devices(StrategyCore& core, const InputW
   return all_on_host ? nullptr : std::make_shared<DeviceCopies>(std::move(devices));
 }
 
-// Lets each pipeline read `buffered` batches ahead for each replica, besides one, and copies them
-// to the replicas' devices meanwhile.
+// Lets each pipeline read `buffered` batches ahead for each replica, besides one.
 void read_ahead(Source& source, int64_t buffered) {
-  size_t first = 0;
+  source.buffered = buffered;
   for (size_t i = 0; i < source.pipelines.size(); ++i) {
-    const size_t own_replicas = source.num_replicas(i);
     Dataset& pipeline = source.pipelines[i];
-    DataNodePtr node = pipeline.node();
-    if (source.copies) node = make_copied(node, source.copies, first, own_replicas);
-    const int64_t ahead = static_cast<int64_t>(own_replicas) * (1 + buffered);
-    pipeline = Dataset(make_read_ahead(node, ahead), pipeline.options());
-    first += own_replicas;
+    pipeline = Dataset(source.read_ahead(pipeline.node(), i), pipeline.options());
   }
 }
 
@@ -160,6 +154,7 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers,
   replicas_are_apart(core) ? check_readers(workers, core, numbering.total)
                            : check_workers(workers, core, numbering.total);
   auto source = std::shared_ptr<Source>(new Source{.core = owner, .workers = workers});
+  source->buffered = -1;
   source->numbering = numbering;
   source->copies = copies_to_devices(core, workers, options);
   if (numbering.total == 1) source->order = ElementOrder::kOneWorker;
@@ -183,6 +178,7 @@ void add_reader_of_pieces(Source& source, const Dataset& batches, GraphText grap
   source.workers_end_alone = false;
   source.division = "pieces by the numbers of replicas";
   source.feed = Feed::kPieces;
+  source.buffered = buffered > 0 ? buffered : -1;
   source.shared = SharedOrder{.graph = std::move(graph)};
   DataNodePtr node = batches.node();
   if (buffered > 0) node = make_read_ahead(node, 1 + buffered);
@@ -238,6 +234,7 @@ void add_shards(Source& source, const Dataset& dataset) {
     source.division = str("AutoShardPolicy::", policy);
     if (sharded.applied != policy) source.division += str(", by ", sharded.applied);
     if (sharded.applied == AutoShardPolicy::DATA) source.order = ElementOrder::kInterleaved;
+    if (sharded.applied != AutoShardPolicy::DATA) source.policy = sharded.applied;
   }
 }
 
@@ -314,6 +311,7 @@ DistributedDataset distribute_to_workers(const std::shared_ptr<StrategyCore>& co
   });
   const bool shares = source->order == ElementOrder::kOneWorker ||
                       (split && source->order == ElementOrder::kInterleaved);
+  if (options.split_batches || in_pieces) source->batches = whole;
   if (!in_pieces && shares) {
     source->shared = SharedOrder{
         .pieces = split ? replicas : 1, .pipelines = source->numbering.total, .graph = graph};

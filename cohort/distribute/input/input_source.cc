@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/data/graph/node.h"
+#include "cohort/data/nodes/prefetch.h"
 
 namespace cohort::distribute::internal_input {
 
@@ -17,6 +18,15 @@ size_t Source::num_replicas() const {
   size_t count = 0;
   for (size_t worker = 0; worker < pipelines.size(); ++worker) count += num_replicas(worker);
   return count;
+}
+
+internal::DataNodePtr Source::read_ahead(internal::DataNodePtr pipeline, size_t number) const {
+  if (buffered < 0) return pipeline;
+  size_t first = 0;
+  for (size_t i = 0; i < number; ++i) first += num_replicas(i);
+  const size_t replicas = num_replicas(number);
+  if (copies) pipeline = make_copied(pipeline, copies, first, replicas);
+  return internal::make_read_ahead(pipeline, static_cast<int64_t>(replicas) * (1 + buffered));
 }
 
 namespace {

@@ -46,6 +46,11 @@ struct Source {
   ElementOrder order = ElementOrder::kUnknown;
   // The order of the batches of which all pipelines give pieces, if they do.
   std::optional<SharedOrder> shared = {};
+  // The global batches before they are divided, where they can be divided otherwise.
+  std::optional<data::Dataset> batches = {};
+  // What divides them into parts of the workers' own.
+  std::optional<data::AutoShardPolicy> policy = {};
+  int64_t buffered = 0;  // pieces that are read ahead for each replica, besides one; -1: nothing is
   std::string division = {};  // between the workers, for people
   // Whether workers may end at different times: true if several read independently, false if they
   // are one dataset function's copies for the replicas of a process.
@@ -58,6 +63,9 @@ struct Source {
   size_t num_replicas(size_t pipeline) const;
   // The number of this task's replicas.
   size_t num_replicas() const;
+  // Reads ahead for the pipeline of this number in the task, and copies what it reads to its
+  // replicas' devices meanwhile.
+  internal::DataNodePtr read_ahead(internal::DataNodePtr pipeline, size_t number) const;
   // The spec of one component.
   StructureSpec component_spec() const;
   // Whether a last step for which some replicas have no data is filled up with dummies.

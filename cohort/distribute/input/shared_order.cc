@@ -1,6 +1,7 @@
 #include "cohort/distribute/input/shared_order.h"
 
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -39,6 +40,13 @@ IteratorState reader_state(const std::shared_ptr<const std::string>& graph,
 
 }  // namespace
 
+std::string without_agreed(std::string graph) {
+  for (const std::string_view seed : {", seed=agreed", "seed=agreed"}) {
+    for (size_t at; (at = graph.find(seed)) != std::string::npos;) graph.erase(at, seed.size());
+  }
+  return graph;
+}
+
 IteratorState whole_position(const SharedOrder& order, int64_t number, const IteratorState& own) {
   const bool divided = order.pipelines > 1;
   const IteratorState::Child& root = own.shared_child(kRoot);
@@ -59,8 +67,8 @@ IteratorState whole_position(const SharedOrder& order, int64_t number, const Ite
 IteratorState own_position(const SharedOrder& order, int64_t number,
                            const std::shared_ptr<const std::string>& graph,
                            const IteratorState& whole) {
-  if (const auto difference =
-          internal::first_graph_difference(whole.get_bytes(kGraph), *order.graph)) {
+  if (const auto difference = internal::first_graph_difference(
+          without_agreed(whole.get_bytes(kGraph)), without_agreed(*order.graph))) {
     throw InvalidArgumentError("this state is of another pipeline: " + *difference);
   }
   const int64_t given = given_of(whole) * (order.pieces / order.pipelines);

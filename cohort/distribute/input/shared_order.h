@@ -20,6 +20,10 @@ struct SharedOrder {
   std::shared_ptr<const std::string> graph;
 };
 
+// The text of a graph without the seeds that tasks have agreed on: states hold them, as they hold
+// those that were drawn.
+std::string without_agreed(std::string graph);
+
 // The position of the undivided dataset, from the state of pipeline `number` between two steps.
 // Errors: FailedPrecondition (within a step).
 data::IteratorState whole_position(const SharedOrder& order, int64_t number,

@@ -83,7 +83,7 @@ void StepReader::mark_begun() {
 }
 
 // Whether the elements that the replicas take in a step are pieces of one batch.
-bool StepReader::is_split() const { return source_->shared && source_->shared->pieces > 1; }
+bool StepReader::is_split() const { return shared_ && shared_->pieces > 1; }
 
 // There was no step to return. Pipelines that have ended no longer say where they were before.
 void StepReader::end_here() {

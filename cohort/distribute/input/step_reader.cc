@@ -18,6 +18,7 @@ StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move
   const uint64_t pass = source_->passes.fetch_add(1);
   pass_ = static_cast<int64_t>(pass);
   epoch_ = pass;
+  shared_ = source_->shared;
   const auto view = source_->core->group().view();
   range_ = {view->first_replica(), view->first_replica() + view->num_local_replicas()};
   if (source_->feed == Feed::kOwnPipeline) {

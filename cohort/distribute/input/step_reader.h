@@ -96,7 +96,16 @@ class StepReader {
     std::exception_ptr error;        // where `here` says so
     std::optional<Structure> dummy;  // where a replica has no data
   };
+  // What is read instead of the source's pipelines, from a position of readers that divided the
+  // dataset otherwise.
+  struct Rest {
+    data::AutoShardPolicy policy = data::AutoShardPolicy::OFF;
+    int64_t pipelines = 0;  // 0: of the undivided dataset
+  };
   struct Place {
+    std::vector<data::DatasetIterator> others;  // in the place of those that there are; empty: none
+    std::optional<SharedOrder> shared;
+    std::optional<Rest> rest;
     std::vector<internal::DatasetReader::Place> iterators;
     // The pipelines' positions by the numbers of replicas, where each has one of its own; nothing:
     // it is not known to this task.
@@ -147,12 +156,25 @@ class StepReader {
   // For restore. Errors: as restore.
   Place place_at(const data::IteratorState& state) const;
   Place place_at_whole(const data::IteratorState& whole) const;
+  static Rest rest_in(const data::IteratorState& state);
+  Place own_place() const;
+  void place_whole(Place& place, const data::IteratorState& whole) const;
+  static const internal::DatasetReader& reader_of(const Place& place,
+                                                  const std::vector<data::DatasetIterator>& here,
+                                                  size_t pipeline);
+  Place rest_at(const Rest& rest, const data::IteratorState& whole) const;
+  Place rest_of_all(const Rest& rest, const std::vector<data::IteratorState>& pipelines,
+                    int64_t pieces) const;
+  internal::DataNodePtr rest_node(const Rest& rest) const;
+  data::DatasetIterator divided(const internal::DataNodePtr& batches, size_t pipeline) const;
   void go_to(Place place);
 
   const internal::HomeProcess home_;
   mutable internal::ExclusiveUse use_;
   std::shared_ptr<const Source> source_;
   collective::ReplicaRange range_;
+  std::optional<SharedOrder> shared_;  // of the iterators
+  std::optional<Rest> rest_;
   std::vector<data::DatasetIterator> iterators_;  // one a pipeline of this task
   Begun begun_;
   // Positions before begun_ was read, which is not part of states: they fit other numbers of
