@@ -1,4 +1,5 @@
 // Positions of input in checkpoints that others restore: other numbers of tasks, replicas or both.
+#include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "cohort/core/text.h"
+#include "cohort/data/files/tfrecord_dataset.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/distribute/input/distributed_dataset.h"
 #include "cohort/distribute/strategies/replica_context.h"
@@ -227,6 +229,61 @@ TEST_F(MovedPositions, OfAnotherDatasetIsRefused) {
                 HasSubstr("where it has 'range(start=0, stop=20, step=1)'"));
     EXPECT_EQ(steps_of(strategy, other, 1)[0].size(), 4u);
   });
+}
+
+// Rows 0 to 52 in six files.
+Dataset of_files(const data::FilesTest& files, bool shuffled) {
+  std::vector<std::string> names;
+  int64_t row = 0;
+  for (int file = 0; file < 6; ++file) {
+    std::vector<std::string> records;
+    for (int i = 0; i < (file == 5 ? 3 : 10); ++i) records.push_back(internal::str(row++));
+    names.push_back(files.write_records(internal::str("rows", file), records));
+  }
+  Dataset rows = Dataset::from_tensor_slices(StringTensor(names))
+                     .interleave([](const StringTensor& name) {
+                       return data::TFRecordDataset(std::string(name.item()));
+                     })
+                     .map([](const StringTensor& record) {
+                       return at::full({}, std::stol(std::string(record.item())), at::kLong);
+                     });
+  if (shuffled) rows = rows.shuffle(8);
+  return rows.batch(6);
+}
+
+// Workers that read files of their own have read different parts of them.
+TEST_F(MovedPositions, RowsOfFilesAreReadOnceWhoeverGoesOn) {
+  for (const bool shuffled : {false, true}) {
+    const Dataset dataset = of_files(*this, shuffled);
+    int taken = 0;
+    for (const Group& first : kGroups) {
+      for (const Group& second : kGroups) {
+        taken = taken % 3 + 1;
+        const RowSteps steps = read_by(first, second, divided(dataset), taken, taken % 2 == 0);
+        EXPECT_EQ(rows_of(steps), count(53))
+            << name_of(first) << ", then " << name_of(second) << " after " << taken;
+      }
+    }
+  }
+}
+
+// A position in what others have left is one that others go on from.
+TEST_F(MovedPositions, RowsOfFilesAreReadOnceByAChainOfGroups) {
+  const Make make = divided(of_files(*this, true));
+  constexpr Group kChain[] = {{2, 1}, {3, 1}, {1, 2}, {2, 0, 5}, {2, 2}, {1, 1}};
+  std::vector<int64_t> rows;
+  std::string from;
+  for (const Group& group : kChain) {
+    const std::string to = path(internal::str("after", rows.size()));
+    const RowSteps steps = run(group, make, {.from = from, .most = 1, .to = to, .looks = true});
+    for (const auto& step : steps) rows.insert(rows.end(), step.begin(), step.end());
+    from = to;
+  }
+  const RowSteps rest = run({3, 1}, make, {.from = from});
+  for (const auto& step : rest) rows.insert(rows.end(), step.begin(), step.end());
+  std::sort(rows.begin(), rows.end());
+  EXPECT_EQ(rows, count(53));
+  EXPECT_GT(rest.size(), 1u);
 }
 
 Make from_functions(InputReplicationMode mode) {
