@@ -118,32 +118,6 @@ TEST_F(SeveralTasksCheckpoint, AsManyReplicasInWhateverTasksGetTheirComponentsBa
   }
 }
 
-TEST_F(SeveralTasksCheckpoint, AnotherNumberOfTasksCannotTakeThePositionsOfInputs) {
-  const std::string path = directory + "/ckpt";
-  const auto iterator_of = [](const Strategy& strategy) {
-    return strategy.experimental_distribute_dataset(Dataset::range(40).batch(4)).iterator();
-  };
-  const auto refused_by = [&](int tasks, int replicas_each, const std::string& numbers) {
-    run_all_tasks(tasks, replicas_each, [&](const Strategy& strategy, int) {
-      auto iterator = iterator_of(strategy);
-      EXPECT_THAT(refused([&] {
-                    train::Checkpoint({{"input", iterator}}).read(path);
-                  }),
-                  HasSubstr(numbers));
-    });
-  };
-  for (const int replicas_each : {1, 2}) {
-    run_all_tasks(2, replicas_each, [&](const Strategy& strategy, int) {
-      auto iterator = iterator_of(strategy);
-      iterator.next();
-      train::Checkpoint({{"input", iterator}}).write(path);
-    });
-    refused_by(1, 2, "of 2 tasks; here is 1");
-    refused_by(1, 4, "of 2 tasks; here is 1");
-    refused_by(3, 1, "of 2 tasks; here are 3");
-  }
-}
-
 TEST_F(SeveralTasksCheckpoint, OtherNumbersOfReplicasShareTheAggregate) {
   const std::string path = directory + "/ckpt";
   run_all_tasks(2, 2, [&](const Strategy& strategy, int) {

@@ -109,7 +109,8 @@ IteratorState DatasetReader::state() const {
   return state;
 }
 
-DatasetReader::Place DatasetReader::place_at(const IteratorState& state) const {
+DatasetReader::Place DatasetReader::place_after(const IteratorState& state,
+                                                int64_t elements) const {
   if (state.has("workers")) {
     throw InvalidArgumentError(
         "this state is of a distributed iterator, of several input workers or in the middle of a "
@@ -119,8 +120,8 @@ DatasetReader::Place DatasetReader::place_at(const IteratorState& state) const {
     throw InvalidArgumentError("this state is of another pipeline: " + *difference);
   }
   const c10::NoGradGuard no_grad;
-  const int64_t given =
-      state.has(kGiven) ? state.get_int(kGiven, 0, std::numeric_limits<int64_t>::max()) : 0;
+  const int64_t most = std::numeric_limits<int64_t>::max() - elements;
+  const int64_t given = elements + (state.has(kGiven) ? state.get_int(kGiven, 0, most) : 0);
   Place place;
   if (state.has(kPass)) place.pass = static_cast<uint64_t>(state.get_int(kPass));
   place.iterator = at_root([&] { return iterator_at(state.child("root"), given); });

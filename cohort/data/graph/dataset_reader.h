@@ -30,6 +30,8 @@ class DatasetReader {
   ~DatasetReader();
 
   const DataNode& root() const { return *root_; }
+  // The graph as states have it (describe_state_graph).
+  const std::shared_ptr<const std::string>& graph() const { return graph_; }
 
   // See DataIterator::next. Errors: also InputDeadlineExceeded, which consumes nothing.
   bool next(Structure& out);
@@ -42,7 +44,9 @@ class DatasetReader {
   // The position of `state`, for `go_to`. Two steps, so that a caller can be sure of success before
   // anything changes.
   // Errors: see DatasetIterator::restore.
-  Place place_at(const IteratorState& state) const;
+  Place place_at(const IteratorState& state) const { return place_after(state, 0); }
+  // So many elements further, which are passed over.
+  Place place_after(const IteratorState& state, int64_t elements) const;
   void go_to(Place place);
 
  private:

@@ -183,6 +183,16 @@ class SplitNode final : public UnaryNode {
 
 }  // namespace
 
+std::vector<Structure> split_batch(const Structure& batch, int64_t num_pieces, PieceRange range) {
+  const int64_t rows = rows_of_batch(batch);
+  std::vector<Structure> pieces;
+  pieces.reserve(static_cast<size_t>(range.count));
+  for (int64_t i = 0; i < range.count; ++i) {
+    pieces.push_back(piece_of(batch, rows, range.first + i, num_pieces));
+  }
+  return pieces;
+}
+
 DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces) {
   return make_split(batches, num_pieces, {0, num_pieces});
 }

@@ -26,6 +26,10 @@ struct PieceRange {
   int64_t count = 0;
 };
 
+// The pieces of `range` of one batch, as views of it.
+// Errors: InvalidArgument (not a batch; leaves of different numbers of rows).
+std::vector<Structure> split_batch(const Structure& batch, int64_t num_pieces, PieceRange range);
+
 DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces);
 // Gives some of the pieces alone. Readers of different pieces of a dataset are at the same state of
 // it between two batches.

@@ -34,10 +34,16 @@ using distribute::InputReplicationMode;
 using distribute::InputWorkers;
 using distribute::internal_input::DeviceCopies;
 using distribute::internal_input::ElementOrder;
+using distribute::internal_input::Feed;
 using distribute::internal_input::make_copied;
+using distribute::internal_input::SharedOrder;
 using distribute::internal_input::Source;
 
 namespace {
+
+using GraphText = std::shared_ptr<const std::string>;
+
+constexpr const char* kByFunction = "as the dataset function divides it";
 
 void check_options(const InputOptions& options) {
   if (options.experimental_place_dataset_on_device &&
@@ -114,18 +120,12 @@ std::shared_ptr<DeviceCopies> copies_to_devices(StrategyCore& core, const InputW
   return all_on_host ? nullptr : std::make_shared<DeviceCopies>(std::move(devices));
 }
 
-// Lets each pipeline read `buffered` batches ahead for each replica, besides one, and copies them
-// to the replicas' devices meanwhile.
+// Lets each pipeline read `buffered` batches ahead for each replica, besides one.
 void read_ahead(Source& source, int64_t buffered) {
-  size_t first = 0;
+  source.buffered = buffered;
   for (size_t i = 0; i < source.pipelines.size(); ++i) {
-    const size_t own_replicas = source.num_replicas(i);
     Dataset& pipeline = source.pipelines[i];
-    DataNodePtr node = pipeline.node();
-    if (source.copies) node = make_copied(node, source.copies, first, own_replicas);
-    const int64_t ahead = static_cast<int64_t>(own_replicas) * (1 + buffered);
-    pipeline = Dataset(make_read_ahead(node, ahead), pipeline.options());
-    first += own_replicas;
+    pipeline = Dataset(source.read_ahead(pipeline.node(), i), pipeline.options());
   }
 }
 
@@ -154,6 +154,7 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers,
   replicas_are_apart(core) ? check_readers(workers, core, numbering.total)
                            : check_workers(workers, core, numbering.total);
   auto source = std::shared_ptr<Source>(new Source{.core = owner, .workers = workers});
+  source->buffered = -1;
   source->numbering = numbering;
   source->copies = copies_to_devices(core, workers, options);
   if (numbering.total == 1) source->order = ElementOrder::kOneWorker;
@@ -163,9 +164,10 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers,
   return source;
 }
 
-// The reader of a task whose replicas are a range of all: every task reads all batches in one
-// order, as if it were alone, and gives its replicas their pieces.
-void add_reader_of_pieces(Source& source, const Dataset& batches, int64_t buffered) {
+// The reader of a task that hosts replicas: every task reads all batches in one order, as if it
+// were alone, and gives its replicas their pieces.
+void add_reader_of_pieces(Source& source, const Dataset& batches, GraphText graph,
+                          int64_t buffered) {
   StrategyCore& core = *source.core;
   source.whole =
       Dataset(make_split(batches.node(), core.num_replicas_in_sync()), batches.options());
@@ -175,12 +177,12 @@ void add_reader_of_pieces(Source& source, const Dataset& batches, int64_t buffer
   source.order = ElementOrder::kOneWorker;
   source.workers_end_alone = false;
   source.division = "pieces by the numbers of replicas";
+  source.feed = Feed::kPieces;
+  source.buffered = buffered > 0 ? buffered : -1;
+  source.shared = SharedOrder{.graph = std::move(graph)};
   DataNodePtr node = batches.node();
-  // What is read ahead are batches, so that its state does not depend on who reads.
   if (buffered > 0) node = make_read_ahead(node, 1 + buffered);
-  source.pipelines.emplace_back(make_split(node, core.num_replicas_in_sync(),
-                                           {core.replica_id(0), core.num_local_replicas()}),
-                                batches.options());
+  source.pipelines.emplace_back(node, batches.options());
 }
 
 // Errors: Unimplemented (a policy by which an element's replica depends on who reads).
@@ -232,6 +234,7 @@ void add_shards(Source& source, const Dataset& dataset) {
     source.division = str("AutoShardPolicy::", policy);
     if (sharded.applied != policy) source.division += str(", by ", sharded.applied);
     if (sharded.applied == AutoShardPolicy::DATA) source.order = ElementOrder::kInterleaved;
+    if (sharded.applied != AutoShardPolicy::DATA) source.policy = sharded.applied;
   }
 }
 
@@ -297,18 +300,51 @@ DistributedDataset distribute_to_workers(const std::shared_ptr<StrategyCore>& co
   const int64_t buffered = options.input.experimental_per_replica_buffer_size;
   agree_on_dataset(source->core->group(), dataset, "experimental_distribute_dataset");
   const Dataset whole = in_agreed_order(source->core->group(), dataset);
+  // Agreed seeds are not in it: they are in states, as others are.
+  const auto graph = std::make_shared<const std::string>(describe_state_graph(*dataset.node()));
   in_all_tasks_or_none(source->core->group(), "experimental_distribute_dataset", [&] {
     if (in_pieces) check_policy_of_pieces(whole, options.split_batches);
     if (!split && !in_pieces) return add_shards(*source, whole);
     check_elements(whole);
-    if (in_pieces) return add_reader_of_pieces(*source, whole, buffered);
+    if (in_pieces) return add_reader_of_pieces(*source, whole, graph, buffered);
     add_shards(*source, Dataset(make_split(whole.node(), replicas), whole.options()));
   });
+  const bool shares = source->order == ElementOrder::kOneWorker ||
+                      (split && source->order == ElementOrder::kInterleaved);
+  if (options.split_batches || in_pieces) source->batches = whole;
+  if (!in_pieces && shares) {
+    source->shared = SharedOrder{
+        .pieces = split ? replicas : 1, .pipelines = source->numbering.total, .graph = graph};
+  }
   agree_on_order(*source, whole);
   if (buffered > 0 && !in_pieces && !source->core->is_default()) read_ahead(*source, buffered);
   agree_on_cardinality(*source);
   return DistributedDataset(source);
 }
+
+namespace {
+
+// A pipeline for each replica of all tasks: a task that comes to host other replicas has theirs,
+// without a call of the program's function in the middle of something else.
+DistributedDataset datasets_of_replicas(const std::shared_ptr<StrategyCore>& core,
+                                        const DatasetFunction& fn, InputOptions options) {
+  options.experimental_replication_mode = InputReplicationMode::PER_REPLICA;
+  const std::shared_ptr<Source> source = make_source(core->input_workers(options), core, options);
+  const int replicas = core->num_replicas_in_sync();
+  in_all_tasks_or_none(core->group(), "the dataset function", [&] {
+    for (int i = 0; i < replicas; ++i) {
+      source->pipelines.push_back(fn({.num_input_pipelines = replicas,
+                                      .input_pipeline_id = i,
+                                      .num_replicas_in_sync = replicas}));
+    }
+  });
+  source->feed = Feed::kOwnPipeline;
+  source->division = kByFunction;
+  agree_on_cardinality(*source);
+  return DistributedDataset(source);
+}
+
+}  // namespace
 
 DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& core,
                                           const DatasetFunction& fn, const InputWorkers& workers,
@@ -323,7 +359,11 @@ DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& c
   in_all_tasks_or_none(source->core->group(), "the dataset function", [&] {
     for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
   });
-  source->division = "as the dataset function divides it";
+  if (source->numbering.total == 1) {
+    source->shared = SharedOrder{.graph = std::make_shared<const std::string>(
+                                     describe_state_graph(*source->pipelines[0].node()))};
+  }
+  source->division = kByFunction;
   // Their own prefetch ends in the host's memory.
   if (source->copies && options.experimental_per_replica_buffer_size > 0) read_ahead(*source, 0);
   agree_on_cardinality(*source);
@@ -331,11 +371,8 @@ DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& c
 }
 
 DistributedDataset datasets_from_function(const std::shared_ptr<StrategyCore>& core,
-                                          const DatasetFunction& fn, const InputOptions& asked) {
-  InputOptions options = asked;
-  if (replicas_are_apart(*core)) {
-    options.experimental_replication_mode = InputReplicationMode::PER_REPLICA;
-  }
+                                          const DatasetFunction& fn, const InputOptions& options) {
+  if (replicas_are_apart(*core)) return datasets_of_replicas(core, fn, options);
   const InputWorkers workers = core->input_workers(options);
   const StrategyCore::InputPipelines pipelines = core->input_pipelines(workers.num_workers());
   std::vector<InputContext> contexts;

@@ -9,6 +9,7 @@ namespace cohort::distribute {
 using data::Dataset;
 using internal::str;
 using internal_input::BatchSequence;
+using internal_input::Feed;
 using internal_input::Source;
 
 DistributedIterator DistributedDataset::iterator() const { return DistributedIterator(source_); }
@@ -45,7 +46,8 @@ std::string DistributedDataset::explain() const {
       text += separator + device;
       separator = ", ";
     }
-    text += '\n' + source_->pipelines[i].explain();
+    const int first = source_->feed == Feed::kOwnPipeline ? source_->numbering.first : 0;
+    text += '\n' + source_->pipelines[first + i].explain();
   }
   return text;
 }
@@ -56,10 +58,14 @@ DistributedDataset DistributedDataset::auto_shard(int64_t num_shards, int64_t in
   source->numbering = source_->numbering;
   source->copies = source_->copies;
   source->whole = source_->whole;
+  source->feed = source_->feed;
   source->workers_end_alone = source_->workers_end_alone;
   source->division = str("shard ", index, " of ", num_shards,
                          source_->division.empty() ? "" : " of ", source_->division);
-  if (num_shards == 1) source->order = source_->order;
+  if (num_shards == 1) {
+    source->order = source_->order;
+    source->shared = source_->shared;
+  }
   for (const Dataset& pipeline : source_->pipelines) {
     source->pipelines.push_back(
         data::auto_shard(pipeline, {.num_workers = num_shards,

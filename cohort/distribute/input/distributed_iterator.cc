@@ -10,6 +10,7 @@ namespace cohort::distribute {
 using internal::str;
 using internal_input::BatchSequence;
 using internal_input::ElementOrder;
+using internal_input::Feed;
 using internal_input::LastStep;
 using internal_input::Source;
 using internal_input::StepReader;
@@ -70,9 +71,10 @@ std::vector<int64_t> DistributedIterator::positions() const {
     throw FailedPreconditionError("DistributedIterator::positions: there was no batch yet");
   }
   std::vector<int64_t> positions;
-  if (const auto view = source.core->group().view(); view->division != nullptr) {
-    for (int i = 0; i < view->num_local_replicas(); ++i) {
-      positions.push_back((steps - 1) * view->num_replicas() + view->first_replica() + i);
+  if (source.feed == Feed::kPieces) {
+    const collective::ReplicaRange hosted = reader_->hosted();
+    for (int replica = hosted.first; replica < hosted.last; ++replica) {
+      positions.push_back((steps - 1) * source.core->num_replicas_in_sync() + replica);
     }
     return positions;
   }

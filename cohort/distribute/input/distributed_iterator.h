@@ -52,7 +52,7 @@ class COHORT_API DistributedIterator {
   // is Aborted. FailedPrecondition (called in a replica, or in the scope of another strategy).
   std::optional<PerReplica<Structure>> next();
   // Whether next() has a batch, or an error to report. May have to read that batch ahead, which is
-  // then kept for next(), and in states.
+  // then kept for next(); states are still those before it.
   // Errors: FailedPrecondition, as next.
   bool has_next();
   // The next batch, as next. Errors: also OutOfRange at the end.
@@ -68,15 +68,18 @@ class COHORT_API DistributedIterator {
   std::vector<int64_t> positions() const;
 
   PerReplicaSpec element_spec() const;
-  // The exact position: after restore on an iterator of the same dataset, the same batches follow.
+  // The exact position between two steps: after restore on an iterator of the same dataset, the
+  // same batches follow.
   data::IteratorState state() const;
-  // Goes to a state's position. A state of one worker fits iterators for any number of replicas;
-  // but if it was taken in the middle of a step, after a missed read deadline, the number must not
-  // be smaller. Errors: InvalidArgument (another dataset's state, or of another number of workers),
-  // DataLoss (damaged); the iterator's position is then unchanged.
+  // Goes to a state's position. Where workers give pieces of the same batches (one worker,
+  // AutoShardPolicy::DATA, hosted replicas) it fits any number of workers and replicas; other
+  // states are of this task's workers alone. Errors: InvalidArgument (another dataset's state, or
+  // of another number of workers), DataLoss (damaged); the iterator's position is then unchanged.
   void restore(const data::IteratorState& state);
   // For train::Checkpoint: the position, which stays valid when the iterator is moved.
   std::shared_ptr<train::Trackable> trackable() const;
+  // The part that keeps its address when the iterator is moved.
+  const std::shared_ptr<internal_input::StepReader>& reader() const { return reader_.pointer(); }
 
   // For range-for: a single pass from the current position.
   internal_input::BatchSequence begin();

@@ -3,13 +3,30 @@
 #include <algorithm>
 
 #include "cohort/data/graph/node.h"
+#include "cohort/data/nodes/prefetch.h"
 
 namespace cohort::distribute::internal_input {
 
+size_t Source::num_replicas(size_t pipeline) const {
+  if (feed == Feed::kOwnPipeline) return 1;
+  if (feed == Feed::kPieces) return num_replicas();
+  return workers.compute_devices_for_worker(static_cast<int>(pipeline)).size();
+}
+
 size_t Source::num_replicas() const {
+  if (feed != Feed::kElements) return static_cast<size_t>(core->num_local_replicas());
   size_t count = 0;
   for (size_t worker = 0; worker < pipelines.size(); ++worker) count += num_replicas(worker);
   return count;
+}
+
+internal::DataNodePtr Source::read_ahead(internal::DataNodePtr pipeline, size_t number) const {
+  if (buffered < 0) return pipeline;
+  size_t first = 0;
+  for (size_t i = 0; i < number; ++i) first += num_replicas(i);
+  const size_t replicas = num_replicas(number);
+  if (copies) pipeline = make_copied(pipeline, copies, first, replicas);
+  return internal::make_read_ahead(pipeline, static_cast<int64_t>(replicas) * (1 + buffered));
 }
 
 namespace {
@@ -68,7 +85,7 @@ int64_t Source::own_steps(bool fills_up) const {
   for (size_t i = 0; i < pipelines.size(); ++i) {
     const int64_t elements = pipelines[i].cardinality();
     if (elements == data::kInfiniteCardinality) continue;
-    const auto replicas = static_cast<int64_t>(num_replicas(i));
+    const auto replicas = feed == Feed::kPieces ? 1 : static_cast<int64_t>(num_replicas(i));
     const int64_t own = elements / replicas + (fills_up && elements % replicas != 0 ? 1 : 0);
     steps = !steps ? own : fills_up ? std::max(*steps, own) : std::min(*steps, own);
   }

@@ -1,7 +1,7 @@
-// The positions of readers in checkpoints.
-#include <deque>
+// The positions of readers: in states, and in checkpoints.
 #include <utility>
 
+#include "cohort/core/text.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/step_reader.h"
 #include "cohort/train/objects/save_group.h"
@@ -13,219 +13,264 @@ using internal::str;
 
 namespace {
 
-// The key of the number of tasks, in what several tasks save together.
-constexpr const char* kTasks = "tasks";
+constexpr const char* kWorkers = "workers";  // pipelines with positions of their own
+constexpr const char* kPieces = "pieces";    // of each of their batches
+constexpr const char* kPolicy = "policy";    // by which a dataset was divided into them
+// The position in what so many of them have left, which all read together.
+constexpr const char* kRestOf = "rest_of";
+constexpr const char* kPosition = "position";
 
-[[noreturn]] void throw_other_tasks(int64_t saved, int64_t here) {
-  throw InvalidArgumentError(
-      str("this checkpoint has the input positions of ", saved, " tasks; here ",
-          here == 1 ? "is " : "are ", here,
-          ". Begin the data anew: leave the input out of the Checkpoint that restores"));
+std::string child_of(size_t pipeline) { return str("worker_", pipeline); }
+
+constexpr const char* kAnew =
+    "begin the data anew: leave the input out of the Checkpoint that restores";
+
+// Errors: DataLoss.
+data::AutoShardPolicy policy_in(const IteratorState& state) {
+  const std::string& name = state.get_bytes(kPolicy);
+  for (const auto policy :
+       {data::AutoShardPolicy::OFF, data::AutoShardPolicy::FILE, data::AutoShardPolicy::HINT}) {
+    if (str(policy) == name) return policy;
+  }
+  throw DataLossError(str("a position of input is of AutoShardPolicy ", internal::quoted(name)));
 }
+
+// The most that a position may speak of: a damaged one must not take all memory.
+constexpr int64_t kMostPipelines = 100000;
 
 }  // namespace
 
-// One worker's position is that of its dataset's iterator, with or without a strategy. Several
-// workers' are children, by their numbers in the sync group, beside how many there are and what was
-// read of a step.
+StepReader::Rest StepReader::rest_in(const IteratorState& state) {
+  return {.policy = policy_in(state), .pipelines = state.get_int(kRestOf, 1, kMostPipelines)};
+}
+
+// The number in the sync group of this task's first pipeline.
+int StepReader::first_pipeline() const {
+  return source_->feed == Feed::kOwnPipeline ? range_.first : source_->numbering.first;
+}
+
+IteratorState StepReader::state_of(size_t pipeline) const {
+  if (batch_) return batch_->before.known()[pipeline];
+  if (before_begun_) return before_begun_->known()[pipeline];
+  return iterators_[pipeline].state();
+}
+
+// The position of all pipelines together.
+IteratorState StepReader::whole_state() const {
+  IteratorState whole = whole_position(*shared_, source_->numbering.first, state_of(0));
+  if (!rest_ || rest_->pipelines == 0) return whole;
+  IteratorState state;
+  state.set_int(kRestOf, rest_->pipelines);
+  state.set_bytes(kPolicy, str(rest_->policy));
+  state.set_child(kPosition, std::move(whole));
+  return state;
+}
+
+IteratorState StepReader::state() const {
+  home_.check(kIteratorName);
+  const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
+  if (shared_) return whole_state();
+  if (iterators_.size() == 1) return state_of(0);
+  IteratorState state;
+  state.set_int(kWorkers, static_cast<int64_t>(iterators_.size()));
+  for (size_t i = 0; i < iterators_.size(); ++i) state.set_child(child_of(i), state_of(i));
+  return state;
+}
+
+// For a position of the source's own pipelines.
+StepReader::Place StepReader::own_place() const {
+  Place place{
+      .others = {}, .shared = source_->shared, .rest = {}, .iterators = {}, .pipelines = {}};
+  if (!rest_) return place;
+  for (size_t i = 0; i < iterators_.size(); ++i) place.others.push_back(make_iterator(i));
+  return place;
+}
+
+const internal::DatasetReader& StepReader::reader_of(const Place& place,
+                                                     const std::vector<data::DatasetIterator>& here,
+                                                     size_t pipeline) {
+  return *(place.others.empty() ? here : place.others)[pipeline].reader();
+}
+
+void StepReader::place_whole(Place& place, const IteratorState& whole) const {
+  for (size_t i = 0; i < iterators_.size(); ++i) {
+    const internal::DatasetReader& reader = reader_of(place, iterators_, i);
+    const int64_t number = source_->numbering.first + static_cast<int64_t>(i);
+    place.iterators.push_back(
+        reader.place_at(own_position(*place.shared, number, reader.graph(), whole)));
+  }
+}
+
+StepReader::Place StepReader::place_at_whole(const IteratorState& whole) const {
+  Place place = own_place();
+  place_whole(place, whole);
+  return place;
+}
+
+StepReader::Place StepReader::place_at(const IteratorState& state) const {
+  if (state.has(kRestOf) && source_->batches)
+    return rest_at(rest_in(state), state.child(kPosition));
+  const bool of_one = !state.has(kWorkers);
+  const int64_t workers = of_one ? 1 : state.get_int(kWorkers);
+  if (of_one && source_->shared) return place_at_whole(state);
+  if (workers != static_cast<int64_t>(iterators_.size()) || source_->shared) {
+    throw InvalidArgumentError(str("this state is of ", workers, " input workers; here ",
+                                   iterators_.size() == 1 ? "is " : "are ", iterators_.size()));
+  }
+  Place place = own_place();
+  if (source_->feed == Feed::kOwnPipeline) place.pipelines.resize(source_->pipelines.size());
+  for (size_t i = 0; i < iterators_.size(); ++i) {
+    const IteratorState& own = of_one ? state : state.child(child_of(i));
+    place.iterators.push_back(reader_of(place, iterators_, i).place_at(own));
+    if (place.pipelines.empty()) continue;
+    place.pipelines[static_cast<size_t>(range_.first) + i] = own;
+  }
+  return place;
+}
+
+void StepReader::restore(const IteratorState& state) { go_to(place_at(state)); }
+
+void StepReader::go_to(Place place) {
+  home_.check(kIteratorName);
+  const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
+  if (!place.others.empty()) iterators_ = std::move(place.others);
+  shared_ = std::move(place.shared);
+  rest_ = place.rest;
+  for (size_t i = 0; i < place.iterators.size(); ++i) {
+    if (place.iterators[i].pass) epoch_ = *place.iterators[i].pass;
+    iterators_[i].reader()->go_to(std::move(place.iterators[i]));
+  }
+  pipelines_ = std::move(place.pipelines);
+  batch_ = last_batch_ = following_ = std::nullopt;
+  before_begun_ = before_last_ = std::nullopt;
+  last_pieces_.clear();
+  restarted_ = at_end_ = false;
+  begun_ = {};
+  coming_ = {};
+  pass_ = internal::InputPlace::kRestored;
+  steps_ = 0;
+}
+
+// The position of pipelines that share their batches is that of the undivided dataset's iterator,
+// the same in all tasks, with or without a strategy. Others have positions of their own: each task
+// brings those of its pipelines, by their numbers in the sync group, as values of this object.
 class StepReader::Position final : public train::Trackable {
  public:
-  explicit Position(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {
-    if (reader_->iterators_.size() == 1) return;
-    for (const data::DatasetIterator& iterator : reader_->iterators_)
-      workers_.emplace_back(iterator);
-  }
-
-  std::vector<train::TrackableChild> checkpoint_children() override {
-    const auto first = static_cast<size_t>(reader_->source_->numbering.first);
-    std::vector<train::TrackableChild> children;
-    for (size_t i = 0; i < workers_.size(); ++i) {
-      children.push_back({pipeline_name(first + i), workers_[i].get().get()});
-    }
-    return children;
-  }
+  explicit Position(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {}
 
   std::shared_ptr<train::SaveGroup> save_group() const override {
-    return reader_->source_->core->save_group();
+    return source().core->save_group();
   }
 
   bool has_checkpoint_values() const override { return true; }
 
   std::vector<train::CheckpointValue> checkpoint_values() override {
-    IteratorState state = workers_.empty() ? reader_->state() : shared_state();
-    return {{.attribute = train::kIteratorState,
-             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
-  }
-
-  void prepare_restore(train::RestoreSource& source) override {
-    const StringTensor bytes = source.read_strings(train::kIteratorState);
-    const IteratorState state = IteratorState::parse(bytes.item());
-    check_workers(state);
-    const auto place = std::make_shared<Place>();
-    if (workers_.empty()) {
-      *place = reader_->place_at(state);
-    } else {
-      place->begun = reader_->read_begun(state);
-    }
-    source.on_commit([this, place] { reader_->go_to(std::move(*place)); });
-  }
-
- private:
-  // The state that belongs to no single worker.
-  IteratorState shared_state() const {
     reader_->home_.check(kIteratorName);
     const internal::ExclusiveUse::Hold hold(reader_->use_, kIteratorName);
-    IteratorState state = reader_->save_begun();
-    state.set_int("workers", static_cast<int64_t>(workers_.size()));
-    return state;
-  }
-
-  // Errors: InvalidArgument (of another number of workers, or of tasks: its children are not this
-  // one's).
-  void check_workers(const IteratorState& state) const {
-    const size_t here = reader_->iterators_.size();
-    if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);
-    if (state.has("workers") || state.has("graph")) {  // with a graph: one worker's own position
-      const int64_t saved = state.has("workers") ? state.get_int("workers") : 1;
-      if (saved == static_cast<int64_t>(here)) return;
-      throw InvalidArgumentError(
-          str("this checkpoint is of ", saved, " input workers; here are ", here));
-    }
-    // A state of several workers, which was saved before such states said how many workers there
-    // are.
-    if (here > 1 || !(state.has("came") || state.has("read"))) return;
-    throw InvalidArgumentError(str("this checkpoint is of several input workers; here are ", here));
-  }
-
-  std::shared_ptr<StepReader> reader_;
-  std::vector<train::TrackableHandle> workers_;
-};
-
-// The positions of tasks that share input: each has one of its own, a child by the task's number.
-class StepReader::PositionOfTask final : public train::Trackable {
- public:
-  explicit PositionOfTask(std::shared_ptr<StepReader> reader)
-      : core_(reader->source_->core), position_(std::move(reader)) {}
-
-  std::vector<train::TrackableChild> checkpoint_children() override {
-    return {{str("task_", core_->group().view()->task), &position_}};
-  }
-
-  std::shared_ptr<train::SaveGroup> save_group() const override { return core_->save_group(); }
-
-  bool has_checkpoint_values() const override { return true; }
-
-  std::vector<train::CheckpointValue> checkpoint_values() override {
+    if (reader_->shared_) return {value_of(train::kIteratorState, reader_->whole_state())};
     IteratorState state;
-    state.set_int(kTasks, core_->group().view()->num_tasks());
-    return {{.attribute = train::kIteratorState,
-             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+    state.set_int(kWorkers, num_pipelines());
+    if (source().policy && source().batches) {
+      state.set_bytes(kPolicy, str(*source().policy));
+      state.set_int(kPieces, source().core->num_replicas_in_sync());
+    }
+    std::vector<train::CheckpointValue> values = {value_of(train::kIteratorState, state)};
+    for (size_t i = 0; i < reader_->iterators_.size(); ++i) {
+      values.push_back(value_of(attribute_of(reader_->first_pipeline() + static_cast<int64_t>(i)),
+                                reader_->state_of(i)));
+    }
+    return values;
   }
 
   void prepare_restore(train::RestoreSource& source) override {
-    const StringTensor bytes = source.read_strings(train::kIteratorState);
-    const IteratorState state = IteratorState::parse(bytes.item());
-    const int64_t saved = state.has(kTasks) ? state.get_int(kTasks) : 1;
-    const int64_t here = core_->group().view()->num_tasks();
-    if (saved != here) throw_other_tasks(saved, here);
+    const IteratorState state = read_state(source, train::kIteratorState);
+    check_form(source, state);
+    const bool apart = state.has(kWorkers);
+    if (!apart && this->source().shared) return commit_at(source, reader_->place_at(state));
+    const int64_t saved = apart ? state.get_int(kWorkers, 1, kMostPipelines) : 1;
+    if (may_inherit(state)) return commit_at(source, inherited(source, state, saved));
+    check_pipelines(saved, apart);
+    Place place = reader_->own_place();
+    const bool all = this->source().feed == Feed::kOwnPipeline;
+    for (int64_t i = 0; all && i < saved; ++i) {
+      place.pipelines.emplace_back(read_state(source, attribute_of(i)));
+    }
+    for (size_t i = 0; i < reader_->iterators_.size(); ++i) {
+      const int64_t number = reader_->first_pipeline() + static_cast<int64_t>(i);
+      place.iterators.push_back(reader_of(place, reader_->iterators_, i)
+                                    .place_at(read_state(source, attribute_of(number))));
+    }
+    commit_at(source, std::move(place));
   }
 
  private:
-  std::shared_ptr<internal::StrategyCore> core_;
-  Position position_;
-};
-
-// The position of replicas, whichever tasks they are on. All tasks that read batches and take
-// pieces of them are at the same place, which is that of a single worker. A dataset function's
-// pipelines are children, by the numbers of their replicas.
-class StepReader::PositionOfReplicas final : public train::Trackable {
- public:
-  explicit PositionOfReplicas(std::shared_ptr<StepReader> reader) : reader_(std::move(reader)) {
-    if (reads_pieces()) return;
-    for (size_t i = 0; i < reader_->iterators_.size(); ++i) pipelines_.emplace_back(reader_, i);
+  static std::string attribute_of(int64_t pipeline) {
+    return str(train::kIteratorState, "_", pipeline);
+  }
+  static train::CheckpointValue value_of(std::string attribute, const IteratorState& state) {
+    return {.attribute = std::move(attribute),
+            .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}};
+  }
+  static IteratorState read_state(train::RestoreSource& source, const std::string& attribute) {
+    return IteratorState::parse(source.read_strings(attribute).item());
   }
 
-  std::vector<train::TrackableChild> checkpoint_children() override {
-    const auto first = static_cast<size_t>(reader_->source_->numbering.first);
-    std::vector<train::TrackableChild> children;
-    for (size_t i = 0; i < pipelines_.size(); ++i) {
-      children.push_back({pipeline_name(first + i), &pipelines_[i]});
-    }
-    return children;
+  // Whether all read together what others, who divided the dataset otherwise, have left.
+  bool may_inherit(const IteratorState& state) const {
+    if (!source().batches) return false;
+    if (!state.has(kWorkers)) return true;
+    if (!state.has(kPolicy)) return false;
+    return source().shared || state.get_int(kWorkers) != num_pipelines() ||
+           state.get_int(kPieces) != source().core->num_replicas_in_sync();
+  }
+  Place inherited(train::RestoreSource& source, const IteratorState& state, int64_t saved) const {
+    if (state.has(kRestOf)) return reader_->place_at(state);
+    if (!state.has(kWorkers)) return reader_->rest_at({}, state);
+    std::vector<IteratorState> pipelines;
+    for (int64_t i = 0; i < saved; ++i) pipelines.push_back(read_state(source, attribute_of(i)));
+    return reader_->rest_of_all({.policy = policy_in(state), .pipelines = saved}, pipelines,
+                                state.get_int(kPieces, 1, kMostPipelines));
   }
 
-  std::shared_ptr<train::SaveGroup> save_group() const override {
-    return reader_->source_->core->save_group();
+  // Errors: InvalidArgument (several workers' or tasks' positions, as they were before they were
+  // values of one object).
+  static void check_form(train::RestoreSource& source, const IteratorState& state) {
+    const bool of_now = state.has(kWorkers)
+                            ? source.shape(attribute_of(0)).has_value()
+                            : !state.has("tasks") && !state.has("came") && !state.has("read");
+    if (of_now) return;
+    throw InvalidArgumentError(
+        str("this checkpoint has the input positions of several workers as an earlier version of "
+            "Cohort saved them; ",
+            kAnew));
   }
-
-  bool has_checkpoint_values() const override { return true; }
-
-  std::vector<train::CheckpointValue> checkpoint_values() override {
-    IteratorState state;
-    if (reads_pieces()) {
-      state = reader_->state();
-    } else {
-      state.set_int("workers", num_pipelines());
-    }
-    return {{.attribute = train::kIteratorState,
-             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+  // Errors: InvalidArgument (of others than this reader's).
+  void check_pipelines(int64_t saved, bool apart) const {
+    if (!source().shared && apart && saved == num_pipelines()) return;
+    const auto text_of = [](int64_t pipelines, bool each) {
+      return each ? str(pipelines, " pipelines") : std::string("one undivided dataset");
+    };
+    throw InvalidArgumentError(
+        str("this checkpoint has the input position of ", text_of(saved, apart), "; here ",
+            "it is read by ", text_of(num_pipelines(), !source().shared), ", ", source().division,
+            ". What each has read is known for the same pipelines alone: let as many workers read, "
+            "or ",
+            kAnew));
   }
-
-  void prepare_restore(train::RestoreSource& source) override {
-    const StringTensor bytes = source.read_strings(train::kIteratorState);
-    const IteratorState state = IteratorState::parse(bytes.item());
-    if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);
-    if (reads_pieces()) {
-      const auto place = std::make_shared<Place>(reader_->place_at(state));
-      return source.on_commit([this, place] { reader_->go_to(std::move(*place)); });
-    }
-    const int64_t saved = state.has("workers") ? state.get_int("workers") : 1;
-    if (saved == num_pipelines()) return source.on_commit([this] { reader_->begin_at({}); });
-    throw InvalidArgumentError(str("this checkpoint has the input positions of ", saved,
-                                   " pipelines of a dataset function; here are ", num_pipelines()));
+  void commit_at(train::RestoreSource& source, Place place) {
+    const auto shared = std::make_shared<Place>(std::move(place));
+    source.on_commit([this, shared] { reader_->go_to(std::move(*shared)); });
   }
-
- private:
-  // The position of the pipeline of one replica.
-  class OfPipeline final : public train::Trackable {
-   public:
-    OfPipeline(std::shared_ptr<StepReader> reader, size_t number)
-        : reader_(std::move(reader)), number_(number) {}
-
-    std::shared_ptr<train::SaveGroup> save_group() const override {
-      return reader_->source_->core->save_group();
-    }
-    bool has_checkpoint_values() const override { return true; }
-    std::vector<train::CheckpointValue> checkpoint_values() override {
-      const IteratorState state = reader_->state_of(number_);
-      return {{.attribute = train::kIteratorState,
-               .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
-    }
-    void prepare_restore(train::RestoreSource& source) override {
-      const StringTensor bytes = source.read_strings(train::kIteratorState);
-      const auto place = std::make_shared<internal::DatasetReader::Place>(
-          reader_->iterators_[number_].reader()->place_at(IteratorState::parse(bytes.item())));
-      source.on_commit(
-          [this, place] { reader_->iterators_[number_].reader()->go_to(std::move(*place)); });
-    }
-
-   private:
-    std::shared_ptr<StepReader> reader_;
-    size_t number_;
-  };
-
-  bool reads_pieces() const { return reader_->source_->numbering.total == 1; }
-  int64_t num_pipelines() const { return reader_->source_->numbering.total; }
+  const Source& source() const { return *reader_->source_; }
+  int64_t num_pipelines() const {
+    return source().feed == Feed::kOwnPipeline ? std::ssize(source().pipelines)
+                                               : source().numbering.total;
+  }
 
   std::shared_ptr<StepReader> reader_;
-  std::deque<OfPipeline> pipelines_;  // whose addresses stay
 };
 
 std::shared_ptr<train::Trackable> StepReader::trackable(std::shared_ptr<StepReader> reader) {
-  if (reader->is_in_pieces()) return std::make_shared<PositionOfReplicas>(std::move(reader));
-  if (reader->source_->core->group().spans_tasks()) {
-    return std::make_shared<PositionOfTask>(std::move(reader));
-  }
   return std::make_shared<Position>(std::move(reader));
 }
 

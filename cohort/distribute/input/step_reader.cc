@@ -4,7 +4,6 @@
 
 #include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/input_deadline.h"
-#include "cohort/data/storage/pending_elements.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/input/dummy_batch.h"
 #include "cohort/distribute/tasks/task_errors.h"
@@ -15,26 +14,31 @@ using data::IteratorState;
 using internal::InputStatus;
 using internal::str;
 
-namespace {
-
-constexpr const char* kBegun = "begun";
-
-}  // namespace
-
-std::string StepReader::pipeline_name(size_t number) { return str("worker_", number); }
-
 StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move(source)) {
   const uint64_t pass = source_->passes.fetch_add(1);
   pass_ = static_cast<int64_t>(pass);
-  for (size_t worker = 0; worker < source_->pipelines.size(); ++worker) {
-    const data::Dataset& pipeline = source_->pipelines[worker];
-    iterators_.emplace_back(pipeline.node(),
-                            internal::IteratorContext{
-                                .epoch = pass,
-                                .passes = {source_, &source_->passes},
-                                .worker = static_cast<uint64_t>(source_->numbering.first) + worker,
-                                .deterministic = pipeline.options().is_deterministic()});
+  epoch_ = pass;
+  shared_ = source_->shared;
+  const auto view = source_->core->group().view();
+  range_ = {view->first_replica(), view->first_replica() + view->num_local_replicas()};
+  if (source_->feed == Feed::kOwnPipeline) {
+    iterators_ = pipelines_at(range_, 0);
+    return;
   }
+  for (size_t i = 0; i < source_->pipelines.size(); ++i) iterators_.push_back(make_iterator(i));
+}
+
+data::DatasetIterator StepReader::make_iterator(size_t pipeline) const {
+  const data::Dataset& dataset = source_->pipelines[pipeline];
+  // Readers of the same batches draw the same random numbers for them.
+  const auto first = source_->feed == Feed::kOwnPipeline
+                         ? uint64_t{0}
+                         : static_cast<uint64_t>(source_->numbering.first);
+  return {dataset.node(),
+          internal::IteratorContext{.epoch = epoch_,
+                                    .passes = {source_, &source_->passes},
+                                    .worker = source_->shared ? 0 : first + pipeline,
+                                    .deterministic = dataset.options().is_deterministic()}};
 }
 
 std::optional<StepReader::Step> StepReader::next(LastStep last) {
@@ -47,13 +51,19 @@ std::optional<StepReader::Step> StepReader::next(LastStep last) {
   Coming coming = *std::exchange(coming_, {});
   const InputStatus group = agreed(coming);
   throw_agreed(coming, group);
+  if (!group.has_data) {
+    end_here();
+    return std::nullopt;
+  }
   Begun whole = std::exchange(begun_, {});
-  if (!group.has_data) return std::nullopt;
+  std::optional<Mark> before = std::exchange(before_begun_, std::nullopt);
   ++steps_;
+  at_end_ = false;
   Step step;
   for (std::optional<Structure>& element : whole.elements) {
     step.push_back(element ? *std::move(element) : *coming.dummy);
   }
+  if (is_hosted()) step_returned(step, std::move(before));
   if (coming.group) look(LastStep::kAsShapesSay);
   return step;
 }
@@ -61,6 +71,7 @@ std::optional<StepReader::Step> StepReader::next(LastStep last) {
 bool StepReader::has_next() {
   home_.check(kIteratorName);
   const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
+  looks_ahead_ = true;
   if (!coming_) look(LastStep::kAsShapesSay);
   try {
     const InputStatus group = agreed(*coming_);
@@ -143,7 +154,9 @@ void StepReader::throw_agreed(const Coming& coming, const InputStatus& group) {
   }
   const bool unknown = group.has_data && group.unknown_spec >= 0;
   if (group.failed < 0 && !unknown) return;
-  begun_ = {};
+  drop_begun();
+  before_last_.reset();
+  last_batch_.reset();
   ++steps_;
   const bool own = group.failed >= 0 ? coming.here.failed >= 0 : coming.here.unknown_spec >= 0;
   const std::exception_ptr told = told_by_all(own ? coming.error : nullptr);
@@ -182,7 +195,8 @@ Structure StepReader::make_dummy() const {
 // The number in the sync group of the pipeline that reads for local replica `replica`.
 int StepReader::pipeline_of(size_t replica) const {
   // A task that reads batches for hosted replicas has no number among pipelines: all read the same.
-  if (is_in_pieces() && source_->numbering.total == 1) return source_->core->group().view()->task;
+  if (source_->feed == Feed::kPieces) return source_->core->group().view()->task;
+  if (source_->feed == Feed::kOwnPipeline) return range_.first + static_cast<int>(replica);
   size_t worker = 0;
   for (size_t end = 0; worker + 1 < iterators_.size(); ++worker) {
     end += source_->num_replicas(worker);
@@ -191,15 +205,9 @@ int StepReader::pipeline_of(size_t replica) const {
   return source_->numbering.first + static_cast<int>(worker);
 }
 
-bool StepReader::is_in_pieces() const { return source_->core->group().view()->division != nullptr; }
-
 void StepReader::read_rest() {
-  if (is_in_pieces() && begun_.elements.empty()) {
-    before_begun_.clear();
-    for (const data::DatasetIterator& iterator : iterators_) {
-      before_begun_.push_back(iterator.state());
-    }
-  }
+  if (source_->feed == Feed::kPieces) return read_pieces();
+  if (begun_.elements.empty() && !at_end_) mark_begun();
   size_t place = 0;
   for (size_t worker = 0; worker < iterators_.size(); ++worker) {
     for (size_t replica = 0; replica < source_->num_replicas(worker); ++replica) {
@@ -220,109 +228,5 @@ void StepReader::read_rest() {
     }
   }
 }
-
-// Saves which elements came, and the elements. If one has failed, saves its error instead: the
-// others will be dropped.
-IteratorState StepReader::save_begun() const {
-  IteratorState state;
-  if (begun_.error) {
-    state.set_int("read", static_cast<int64_t>(begun_.elements.size()));
-    internal::save_error(begun_.error, state);
-    return state;
-  }
-  std::string came;
-  std::vector<Structure> elements;
-  for (const std::optional<Structure>& element : begun_.elements) {
-    came += element ? '1' : '0';
-    if (!element) continue;
-    elements.push_back(source_->copies ? source_->copies->on_host(*element) : *element);
-  }
-  state.set_bytes("came", std::move(came));
-  internal::save_pending(elements, state);
-  return state;
-}
-
-StepReader::Begun StepReader::read_begun(const IteratorState& state) const {
-  // A whole step may stand here, whose dummies are still to be made.
-  const auto replicas = static_cast<int64_t>(source_->num_replicas());
-  const bool failed = !state.has("came");
-  const int64_t read = failed ? state.get_int("read", 0, std::numeric_limits<int64_t>::max())
-                              : static_cast<int64_t>(state.get_bytes("came").size());
-  if (read > replicas) {
-    throw InvalidArgumentError(str("this state was taken in the middle of a step of at least ",
-                                   read, " replicas; here are ", replicas));
-  }
-  Begun begun;
-  begun.elements.resize(static_cast<size_t>(read));
-  if (failed) {
-    begun.error = internal::restore_error(state);
-    return begun;
-  }
-  std::vector<Structure> elements =
-      internal::restore_pending(state, "distributed iterator", replicas + 1);
-  const std::string& came = state.get_bytes("came");
-  if (static_cast<size_t>(std::count(came.begin(), came.end(), '1')) != elements.size()) {
-    throw DataLossError(str("iterator state of a distributed iterator: ", elements.size(),
-                            " elements came of '", came, "'"));
-  }
-  auto element = elements.begin();
-  for (size_t i = 0; i < came.size(); ++i) {
-    if (came[i] == '1') begun.elements[i] = std::move(*element++);
-  }
-  return begun;
-}
-
-IteratorState StepReader::state() const {
-  home_.check(kIteratorName);
-  const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
-  const bool nothing_begun = begun_.elements.empty() || is_in_pieces();
-  if (iterators_.size() == 1 && nothing_begun) return state_of(0);
-  IteratorState state;
-  state.set_int("workers", static_cast<int64_t>(iterators_.size()));
-  for (size_t i = 0; i < iterators_.size(); ++i) {
-    state.set_child(pipeline_name(i), state_of(i));
-  }
-  if (!nothing_begun) state.set_child(kBegun, save_begun());
-  return state;
-}
-
-IteratorState StepReader::state_of(size_t pipeline) const {
-  const bool is_before = is_in_pieces() && !begun_.elements.empty();
-  return is_before ? before_begun_[pipeline] : iterators_[pipeline].state();
-}
-
-StepReader::Place StepReader::place_at(const IteratorState& state) const {
-  const bool of_one = !state.has("workers");
-  const int64_t workers = of_one ? 1 : state.get_int("workers");
-  if (workers != static_cast<int64_t>(iterators_.size())) {
-    throw InvalidArgumentError(
-        str("this state is of ", workers, " input workers; here are ", iterators_.size()));
-  }
-  Place place;
-  for (size_t i = 0; i < iterators_.size(); ++i) {
-    const IteratorState& own = of_one ? state : state.child(pipeline_name(i));
-    place.iterators.push_back(iterators_[i].reader()->place_at(own));
-  }
-  if (!of_one && state.has(kBegun)) place.begun = read_begun(state.child(kBegun));
-  return place;
-}
-
-void StepReader::go_to(Place place) {
-  home_.check(kIteratorName);
-  const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
-  for (size_t i = 0; i < place.iterators.size(); ++i) {
-    iterators_[i].reader()->go_to(std::move(place.iterators[i]));
-  }
-  begin_at(std::move(place.begun));
-}
-
-void StepReader::begin_at(Begun begun) {
-  begun_ = std::move(begun);
-  coming_ = {};
-  pass_ = internal::InputPlace::kRestored;
-  steps_ = 0;
-}
-
-void StepReader::restore(const IteratorState& state) { go_to(place_at(state)); }
 
 }  // namespace cohort::distribute::internal_input

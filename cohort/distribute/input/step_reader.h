@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/collective/sum_tree.h"
 #include "cohort/core/program/process.h"
 #include "cohort/core/threads/exclusive_use.h"
 #include "cohort/data/dataset_iterator.h"
@@ -55,6 +56,23 @@ class StepReader {
   // The number of steps that were returned or failed since the reader was made or restored.
   int64_t steps() const { return steps_; }
 
+  // These are for replicas that tasks host (Feed), and for the time between two steps. What the
+  // group was told of the step to come is forgotten: the tasks tell it again.
+  //
+  // From here on this task reads for the replicas of `range`, going on at the same step. The batch
+  // that was read for that step is kept. Pipelines of replicas that come to this task pass over the
+  // steps that they have not been read for, if it never read them.
+  // Errors: FailedPrecondition (replicas that have nothing by their numbers; a restored position of
+  // other replicas alone); those of the pipelines. The reader is then as it was.
+  void host(collective::ReplicaRange range);
+  // The next step is the one that was returned last, again, for the replicas that are hosted when
+  // it is asked for. A second call before that one changes nothing.
+  // Errors: FailedPrecondition (as host; no step was returned since the reader was made or
+  // restored); those of the pipelines. The reader is then as it was.
+  void restart_last();
+  // The replicas for which this task reads.
+  collective::ReplicaRange hosted() const { return range_; }
+
   // See DistributedIterator.
   data::IteratorState state() const;
   void restore(const data::IteratorState& state);
@@ -63,8 +81,6 @@ class StepReader {
 
  private:
   class Position;
-  class PositionOfTask;
-  class PositionOfReplicas;
   // The part of a step that was read but not returned yet: the whole step, or the part before a
   // device stopped answering.
   struct Begun {
@@ -80,39 +96,101 @@ class StepReader {
     std::exception_ptr error;        // where `here` says so
     std::optional<Structure> dummy;  // where a replica has no data
   };
+  // What is read instead of the source's pipelines, from a position of readers that divided the
+  // dataset otherwise.
+  struct Rest {
+    data::AutoShardPolicy policy = data::AutoShardPolicy::OFF;
+    int64_t pipelines = 0;  // 0: of the undivided dataset
+  };
   struct Place {
+    std::vector<data::DatasetIterator> others;  // in the place of those that there are; empty: none
+    std::optional<SharedOrder> shared;
+    std::optional<Rest> rest;
     std::vector<internal::DatasetReader::Place> iterators;
-    Begun begun;
+    // The pipelines' positions by the numbers of replicas, where each has one of its own; nothing:
+    // it is not known to this task.
+    std::vector<std::optional<data::IteratorState>> pipelines;
+  };
+  // The positions of pipelines before a step.
+  struct Mark {
+    int64_t step = 0;
+    int first = 0;  // pipeline
+    std::vector<data::IteratorState> states = {};
+    std::exception_ptr error = nullptr;  // a pipeline has none
+    const std::vector<data::IteratorState>& known() const;
+  };
+  // What was read for the pieces of a step.
+  struct Batch {
+    std::optional<Structure> rows = std::nullopt;  // nothing: the end
+    std::exception_ptr error = nullptr;
+    Mark before = {};
   };
 
-  // The name of the state of a pipeline, by its number in the sync group or the task.
-  static std::string pipeline_name(size_t number);
-  bool is_in_pieces() const;
+  bool is_hosted() const { return source_->feed != Feed::kElements; }
+  data::DatasetIterator make_iterator(size_t pipeline) const;
+  bool is_split() const;
   data::IteratorState state_of(size_t pipeline) const;
+  int first_pipeline() const;
+  data::IteratorState whole_state() const;
+  Mark mark() const;
+  void mark_begun();
   void look(LastStep last);
   void look_into(Coming& coming, LastStep last);
   static internal::InputStatus agreed(Coming& coming);
   void throw_agreed(const Coming& coming, const internal::InputStatus& group);
   std::exception_ptr told_by_all(const std::exception_ptr& mine) const;
   void read_rest();
+  void read_pieces();
+  void cut(const Batch& batch);
+  Batch read_batch();
+  void step_returned(const Step& step, std::optional<Mark> before);
+  void end_here();
+  void drop_begun();
+  void check_hosted() const;
+  bool last_is_untouched() const;
+  data::DatasetIterator pipeline_at(int replica, int64_t step) const;
+  std::vector<data::DatasetIterator> pipelines_at(collective::ReplicaRange range,
+                                                  int64_t step) const;
   Structure make_dummy() const;
   int pipeline_of(size_t replica) const;
-  data::IteratorState save_begun() const;
-  Begun read_begun(const data::IteratorState& state) const;
   // For restore. Errors: as restore.
   Place place_at(const data::IteratorState& state) const;
+  Place place_at_whole(const data::IteratorState& whole) const;
+  static Rest rest_in(const data::IteratorState& state);
+  Place own_place() const;
+  void place_whole(Place& place, const data::IteratorState& whole) const;
+  static const internal::DatasetReader& reader_of(const Place& place,
+                                                  const std::vector<data::DatasetIterator>& here,
+                                                  size_t pipeline);
+  Place rest_at(const Rest& rest, const data::IteratorState& whole) const;
+  Place rest_of_all(const Rest& rest, const std::vector<data::IteratorState>& pipelines,
+                    int64_t pieces) const;
+  internal::DataNodePtr rest_node(const Rest& rest) const;
+  data::DatasetIterator divided(const internal::DataNodePtr& batches, size_t pipeline) const;
   void go_to(Place place);
-  void begin_at(Begun begun);
 
   const internal::HomeProcess home_;
   mutable internal::ExclusiveUse use_;
   std::shared_ptr<const Source> source_;
-  std::vector<data::DatasetIterator> iterators_;  // one a worker
+  collective::ReplicaRange range_;
+  std::optional<SharedOrder> shared_;  // of the iterators
+  std::optional<Rest> rest_;
+  std::vector<data::DatasetIterator> iterators_;  // one a pipeline of this task
   Begun begun_;
-  // The pipelines' states before begun_ was read, where a state must not depend on which task reads
-  // for which replica; begun_ is then not part of it.
-  std::vector<data::IteratorState> before_begun_;
+  // Positions before begun_ was read, which is not part of states: they fit other numbers of
+  // replicas. And before the step that was returned last, where replicas are hosted.
+  std::optional<Mark> before_begun_;
+  std::optional<Mark> before_last_;
+  // What the pieces of begun_ were cut from, those of the step that was returned last, and what was
+  // read after the one that is returned again.
+  std::optional<Batch> batch_, last_batch_, following_;
+  Step last_pieces_;
+  std::vector<std::optional<data::IteratorState>> pipelines_;  // see Place
+  bool restarted_ = false;
+  bool looks_ahead_ = false;      // has_next was called
+  bool at_end_ = false;           // the pipelines are at before_begun_, and nothing follows
   std::optional<Coming> coming_;  // where the step to come was looked at
+  uint64_t epoch_ = 0;            // the pass over the data, also of a restored position
   int64_t pass_ = 0;              // see InputPlace
   int64_t steps_ = 0;
 };
