@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {

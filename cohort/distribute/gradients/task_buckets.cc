@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/collective/slices.h"
 #include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/gradients/device_sum.h"
