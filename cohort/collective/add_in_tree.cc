@@ -87,6 +87,19 @@ COHORT_VECTOR_CLONES void add_subtree(T* out, const void* const* all, int64_t be
   }
 }
 
+// The sum of two, written to several places, in one pass over all of them.
+template <class T, int kTargets>
+COHORT_VECTOR_CLONES void add_two(void* const* targets, int64_t begin, const T* left,
+                                  const T* right, int64_t count) {
+  T* outs[kTargets];
+  for (int k = 0; k < kTargets; ++k) outs[k] = static_cast<T*>(targets[k]) + begin;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    const auto sum = static_cast<T>(left[i] + right[i]);
+    for (int k = 0; k < kTargets; ++k) outs[k][i] = sum;
+  }
+}
+
 template <class To, class From>
 COHORT_VECTOR_CLONES void convert(To* to, const From* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
@@ -104,7 +117,9 @@ class BlockAdder {
   void run() {
     for (begin_ = 0; begin_ < call_.count; begin_ += kInBlock) {
       size_ = std::min(kInBlock, call_.count - begin_);
-      hand_out(add_block());
+      is_handed_out_ = false;
+      const Sum* const sum = add_block();
+      if (!is_handed_out_) hand_out(sum);
     }
   }
 
@@ -162,10 +177,26 @@ class BlockAdder {
       std::copy_n(right, size_, block(depth));
       return block(depth);
     }
+    if (is_whole && hand_out_sum(left, right)) return left;
     Sum* const out = place_of_sum(depth, is_whole);
     const void* const both[] = {left, right};
     add_subtree<Sum, 2>(out, both, 0, size_);
     return out;
+  }
+
+  // Makes the last addition and writes it to all targets, where they are as many as tasks often
+  // are.
+  bool hand_out_sum(const Sum* left, const Sum* right) {
+    if constexpr (std::is_same_v<Out, Sum>) {
+      if (call_.targets.size() == 2) {
+        add_two<Sum, 2>(call_.targets.data(), begin_, left, right, size_);
+        is_handed_out_ = true;
+      } else if (call_.targets.size() == 4) {
+        add_two<Sum, 4>(call_.targets.data(), begin_, left, right, size_);
+        is_handed_out_ = true;
+      }
+    }
+    return is_handed_out_;
   }
 
   void hand_out(const Sum* sum) {
@@ -184,13 +215,17 @@ class BlockAdder {
   const TreeCall& call_;
   int64_t begin_ = 0;
   int64_t size_ = 0;
+  bool is_handed_out_ = false;  // the block's sum
   std::array<const Sum*, kMostWaiting> waiting_;
   alignas(64) std::array<char, kMostWaiting * kBlockBytes> blocks_;
 };
 
 template <class T>
 void add_as(TreeCall& call, const Additions& additions) {
-  call.steps = steps_of(call.sources, additions, 8);
+  // To several targets the last two sums are written as they are added.
+  size_t most = 8;
+  if (call.targets.size() > 1) most = std::min(most, std::bit_ceil(call.sources.size()) / 2);
+  call.steps = steps_of(call.sources, additions, static_cast<int>(std::max<size_t>(most, 1)));
   BlockAdder<T, T, T>(call).run();
 }
 
