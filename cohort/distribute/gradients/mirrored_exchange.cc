@@ -94,6 +94,10 @@ void MirroredExchange::begin(Replica& replica, Arrival arrival) {
   arrival_[local_id(replica)] = arrival;
   gradients_.forget(local_id(replica));
   if (arrival == Arrival::kAtOnce) return;
+  if (works_for_all(replica)) {  // the first replica has come before the others
+    if (local_id(replica) == 0 && between_ != nullptr) between_->begin();
+    return;
+  }
   Contribution mine(*this, replica.replica_id_in_sync_group());
   replica.group().meet(replica.local_replica_id(), "minimize", &mine, [this](Contributions all) {
     check_same_targets(all);

@@ -84,7 +84,9 @@ class MirroredExchange final : public GradientExchange {
   void update_slices(const WorkPart& part, const GradientSources& sources, const UpdateStep& step,
                      const optim::StepScalars& scalars, int64_t elements);
   // Whether one replica does the work of all, because they run one at a time: nothing is gained
-  // where each does its part in its turn, and a turn costs a change of threads.
+  // where each does its part in its turn, and a turn costs a change of threads. For the same reason
+  // they do not meet before the backward pass; what they would compare there, they compare after
+  // it, and no bucket leaves before the last of them has come.
   bool works_for_all(Replica& replica) const {
     return replica.group().threads().takes_turns() && !any_on_device_;
   }
