@@ -80,7 +80,7 @@ void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name
 
 Tensor sum_by_tree(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view name) {
   const SumDivision& division = *group.view()->division;
-  std::vector<Tensor> values;
+  c10::SmallVector<Tensor, 8> values;
   c10::SmallVector<const void*, 8> sources;
   for (const Tensor& value : local_values) {
     values.push_back(internal::contiguous_elements(value.detach().to(at::kCPU)));
