@@ -115,8 +115,9 @@ class BlockAdder {
   explicit BlockAdder(const TreeCall& call) : call_(call) {}
 
   void run() {
-    for (begin_ = 0; begin_ < call_.count; begin_ += kInBlock) {
-      size_ = std::min(kInBlock, call_.count - begin_);
+    const int64_t in_block = waits_in_blocks() ? kInBlock : call_.count;
+    for (begin_ = 0; begin_ < call_.count; begin_ += in_block) {
+      size_ = std::min(in_block, call_.count - begin_);
       is_handed_out_ = false;
       const Sum* const sum = add_block();
       if (!is_handed_out_) hand_out(sum);
@@ -126,6 +127,16 @@ class BlockAdder {
  private:
   Sum* block(int64_t place) { return reinterpret_cast<Sum*>(blocks_.data() + place * kBlockBytes); }
   Out* target(size_t i) const { return static_cast<Out*>(call_.targets[i]) + begin_; }
+
+  // Whether some sum waits for another, or is copied. If not, one pass over all is faster.
+  bool waits_in_blocks() const {
+    if (!kReadsInPlace || !std::is_same_v<Out, Sum>) return true;
+    const auto is_value = [](const TreeStep& step) { return step.sources == 1; };
+    const size_t targets = call_.targets.size();
+    if (call_.steps.size() == 1) return targets > 1;
+    if (targets > 2 && targets != 4) return true;
+    return call_.steps.size() > 2 || !std::ranges::all_of(call_.steps, is_value);
+  }
 
   // The sum of a block: where it is; null if there is none.
   const Sum* add_block() {
