@@ -1,6 +1,8 @@
 // What guide 004's training step allocates once it is warm, and who asks for it.
 //
 //   bench_allocations [REPLICAS [STEPS [AT_MOST]]]     2 replicas and 1,000 steps by default
+//   bench_allocations hosted:REPLICAS [STEPS]          those that the workers of TF_CONFIG host, of
+//                                                      which each reports its own
 //
 // Cohort's own frames are those of libcohort and the program that are not libtorch's templates,
 // compiled into them. Where they ask more than AT_MOST times a step, each of five times, the exit
@@ -59,22 +61,35 @@ double report(const std::vector<bench::Caller>& callers, int64_t steps) {
   return static_cast<double>(ours) / static_cast<double>(steps);
 }
 
+tf::distribute::Strategy make_strategy(bool hosted, int replicas) {
+  if (hosted) {
+    tf::distribute::MultiWorkerMirroredStrategyOptions options;
+    options.elastic.replicas = replicas;
+    return tf::distribute::MultiWorkerMirroredStrategy(options);
+  }
+  tf::config::set_logical_device_configuration("CPU", replicas);
+  std::vector<std::string> devices;
+  for (int i = 0; i < replicas; ++i) devices.push_back("CPU:" + std::to_string(i));
+  return tf::distribute::MirroredStrategy(devices);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int replicas = argc > 1 ? std::atoi(argv[1]) : 2;
+  constexpr std::string_view kHosted = "hosted:";
+  std::string_view number = argc > 1 ? argv[1] : "2";
+  const bool hosted = number.starts_with(kHosted);
+  if (hosted) number.remove_prefix(kHosted.size());
+  const int replicas = std::atoi(number.data());
   const int64_t steps = argc > 2 ? std::atoll(argv[2]) : 1000;
   const double at_most = argc > 3 ? std::atof(argv[3]) : std::numeric_limits<double>::infinity();
   if (replicas < 1 || steps < 1) {
-    std::fprintf(stderr, "usage: %s [REPLICAS [STEPS [AT_MOST]]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s [[hosted:]REPLICAS [STEPS [AT_MOST]]]\n", argv[0]);
     return 64;
   }
   tf::config::keep_freed_memory();
   tf::logging::set_level(tf::logging::Level::kWarning);
-  tf::config::set_logical_device_configuration("CPU", replicas);
-  std::vector<std::string> devices;
-  for (int i = 0; i < replicas; ++i) devices.push_back("CPU:" + std::to_string(i));
-  const tf::distribute::MirroredStrategy strategy(devices);
+  const tf::distribute::Strategy strategy = make_strategy(hosted, replicas);
   tf::random::set_seed(1);
   const examples::Trainer trainer(strategy, replicas * 8);
   const auto batches = strategy.experimental_distribute_values_from_function(

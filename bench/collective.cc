@@ -4,7 +4,9 @@
 //   bench_collective RANKS                this process is rank 0, and starts the others
 //   bench_collective RANKS BACKEND HOST...  the same between hosts (collective_place.h)
 //   OPERATION own BYTES SECONDS           seconds that a call takes on BYTES in Communicator::buffer;
-//                                         all_reduce, reduce_scatter, all_gather, barrier
+//                                         all_reduce, reduce_scatter, all_gather, barrier;
+//                                         tree_sum: of a replica a rank; tree_sum_of_6: of 6, as
+//                                         equally divided as possible, BYTES each
 //   OPERATION other BYTES SECONDS         the same on any other memory
 //   limit own BYTES SECONDS               seconds in which all cores read BYTES of each rank, add
 //                                         them and write BYTES of each rank
@@ -29,6 +31,7 @@
 
 #include "cohort/collective/communicator.h"
 #include "cohort/collective/slices.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/core/observe/logging.h"
 #include "collective_place.h"
 #include "memory_limit.h"
@@ -41,21 +44,45 @@ namespace {
 using cohort::collective::Buffer;
 using cohort::collective::Communicator;
 using cohort::collective::Deadline;
+using cohort::collective::SumDivision;
 
 constexpr std::string_view kRankOption = "--rank";
 
-enum class Operation : int32_t { kEnd, kAllReduce, kReduceScatter, kAllGather, kBarrier };
-const std::map<std::string, Operation> kOperations = {{"all_reduce", Operation::kAllReduce},
-                                                      {"reduce_scatter", Operation::kReduceScatter},
-                                                      {"all_gather", Operation::kAllGather},
-                                                      {"barrier", Operation::kBarrier}};
+enum class Operation : int32_t {
+  kEnd,
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kBarrier,
+  kTreeSum,
+  kTreeSumOf6
+};
+const std::map<std::string, Operation> kOperations = {
+    {"all_reduce", Operation::kAllReduce}, {"reduce_scatter", Operation::kReduceScatter},
+    {"all_gather", Operation::kAllGather}, {"barrier", Operation::kBarrier},
+    {"tree_sum", Operation::kTreeSum},     {"tree_sum_of_6", Operation::kTreeSumOf6}};
 
 // What rank 0 tells the others.
 struct Command {
   Operation operation = Operation::kEnd;
   bool in_own = false;
   int64_t bytes = 0;
+
+  // Of a sum by a tree; else 0.
+  int replicas(int ranks) const {
+    if (operation == Operation::kTreeSum) return ranks;
+    return operation == Operation::kTreeSumOf6 ? 6 : 0;
+  }
 };
+
+// The replicas that each rank hosts.
+std::vector<int> divide(int replicas, int ranks) {
+  std::vector<int> of_rank;
+  for (const auto& range : cohort::collective::SumTree(replicas).divide(ranks)) {
+    of_rank.push_back(range.size());
+  }
+  return of_rank;
+}
 
 class Rank {
  public:
@@ -110,8 +137,9 @@ class Rank {
   }
 
   std::function<void()> make_call(const Command& command) {
-    const Buffer values = values_of(command);
     const int size = communicator_->size();
+    if (const int replicas = command.replicas(size)) return make_tree_sum(command, replicas);
+    const Buffer values = values_of(command, 1);
     std::vector<int64_t> counts;
     for (int rank = 0; rank < size; ++rank) {
       const auto slice = cohort::collective::slice_of(values.count, rank, size);
@@ -135,6 +163,25 @@ class Rank {
     return call;
   }
 
+  std::function<void()> make_tree_sum(const Command& command, int replicas) {
+    const auto division = std::make_shared<const SumDivision>(
+        divide(replicas, communicator_->size()), communicator_->rank());
+    communicator_->use_division(division);
+    const auto parts = static_cast<int64_t>(division->own_parts().size());
+    const Buffer values = values_of(command, parts);
+    auto* numbers = static_cast<float*>(values.data);
+    std::fill_n(numbers, parts * values.count, 1.0f);
+    const auto call = [this, values] {
+      communicator_->all_reduce_parts(values, {.name = "tree_sum"});
+    };
+    call();
+    if (numbers[0] != static_cast<float>(division->additions().size())) {
+      throw cohort::InternalError("a wrong sum");
+    }
+    std::fill_n(numbers, parts * values.count, 0.0f);
+    return call;
+  }
+
   void perform(Operation operation, const Buffer& values, const std::vector<int64_t>& counts) {
     switch (operation) {
       case Operation::kAllReduce:
@@ -151,15 +198,16 @@ class Rank {
     }
   }
 
-  Buffer values_of(const Command& command) {
+  // A buffer of the command's size, in memory of so many.
+  Buffer values_of(const Command& command, int64_t times) {
     const int64_t count = command.bytes / static_cast<int64_t>(sizeof(float));
     void* data = nullptr;
     if (command.in_own) {
-      Buffer& own = own_[command.bytes];
-      if (own.data == nullptr) own = communicator_->buffer(command.bytes);
+      Buffer& own = own_[times * command.bytes];
+      if (own.data == nullptr) own = communicator_->buffer(times * command.bytes);
       data = own.data;
     } else {
-      other_.resize(std::max(other_.size(), static_cast<size_t>(count)));
+      other_.resize(std::max(other_.size(), static_cast<size_t>(times * count)));
       data = other_.data();
     }
     return {data, count, cohort::float32};

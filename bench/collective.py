@@ -2,7 +2,8 @@
 the memory itself, in turn, in one run. With --network, the same between two hosts (bench/hosts.py).
 
 Works: all_reduce, reduce_scatter and all_gather of 4 B to 64 MB between 2 and 4 processes, named
-OPERATION-RANKS-SIZE ("all_reduce-2-4KB"). Over the network: all_reduce between 2, named LINK-SIZE
+OPERATION-RANKS-SIZE ("all_reduce-2-4KB"); tree_sum and tree_sum_of_6, sums by a tree over one replica a
+process and over 6, beside all_reduce. Over the network: all_reduce between 2, named LINK-SIZE
 ("open-64KB", "gbit-8MB"), over a link without limit and one that carries 1 Gbit/s each way. Figures are medians over the rounds; a ratio is the median
 of the rounds' ratios. Open MPI takes part where its compiler mpicc and mpi.h are there. Each work is
 measured while two cores scale to 1.8 at least, before and after; where none of three tries is,
@@ -25,6 +26,7 @@ from report import Comparison, Work
 SIZES = {"4B": 4, "4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 20, "8MB": 8 << 20,
          "64MB": 64 << 20}
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather")
+TREE_SUMS = ("tree_sum", "tree_sum_of_6")
 RANKS = (2, 4)
 
 GIGABIT = 10**9
@@ -54,6 +56,12 @@ def work(operation, ranks, size, with_mpi):
         others["limit"] = limit
     return Work(f"{operation} of {size}, {ranks} processes",
                 [Comparison("own", others, most_seconds and 1 / most_seconds)], text)
+
+
+def tree_work(operation, ranks, size):
+    goal = 0.9 if operation == "tree_sum" and ranks == 2 else None
+    return Work(f"{operation} of {size}, {ranks} processes",
+                [Comparison(operation, {"own": goal})], text)
 
 
 class Workers:
@@ -93,11 +101,16 @@ class Sides(Workers):
             "gloo": lambda ranks: [DEBIAN_PYTHON, "-m", "peers.gloo_collective", ranks],
             "mpi": lambda ranks: ["mpirun", "--quiet", "-np", ranks, "--oversubscribe", "--bind-to", "none",
                                   mpi_program]}
-        self.commands["other"] = self.commands["limit"] = self.commands["own"]
+        for side in ("other", "limit", *TREE_SUMS):
+            self.commands[side] = self.commands["own"]
 
     def make(self, side, operation, ranks, size):
         size = SIZES[size]
+        if operation in TREE_SUMS and side == "own":
+            operation = "all_reduce"
         title, command = {
+            "tree_sum": ("Cohort, a tree", f"tree_sum own {size}"),
+            "tree_sum_of_6": ("Cohort, a tree over 6", f"tree_sum_of_6 own {size}"),
             "own": ("Cohort, in own memory", f"{operation} own {size}"),
             "other": ("Cohort, in other memory", f"{operation} other {size}"),
             "limit": ("the memory's limit", f"limit own {size}"),
@@ -165,6 +178,10 @@ def main_of_one_host():
         names = {f"{operation}-{ranks}-{size}": (operation, ranks, size)
                  for operation in OPERATIONS for ranks in RANKS for size in SIZES}
         works = {name: work(*parts, mpi_program is not None) for name, parts in names.items()}
+        trees = {f"{operation}-{ranks}-{size}": (operation, ranks, size)
+                 for operation in TREE_SUMS for ranks in RANKS for size in SIZES}
+        works.update({name: tree_work(*parts) for name, parts in trees.items()})
+        names.update(trees)
         options = report.parse_options(__doc__, works)
         with Sides(pathlib.Path(options.program), mpi_program) as sides:
             report.run(works, options,

@@ -23,7 +23,7 @@ VOCABULARY = 100_000
 # Shapes of one sample; the largest global batch.
 SAMPLES = {
     "cnn": ("float32", (28, 28, 1), 128),
-    "mlp": ("float32", (784,), 64),
+    "mlp": ("float32", (784,), 256),
     "embedding": ("int64", (10,), 512),
     "lstm": ("float32", (32, 64), 64),
     "resnet": ("float32", (32, 32, 3), 32),

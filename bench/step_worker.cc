@@ -31,6 +31,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "timing.h"
 #include "training.h"
@@ -96,7 +97,8 @@ class Worker {
   }
 
  private:
-  // The command, the model, how many replicas and the batch of each.
+  // The command, the model, how many replicas and the batch of each; of "steps", the batch of a
+  // worker.
   using Key = std::tuple<std::string, std::string, int64_t, int64_t>;
 
   double first_loss(std::string command, std::istringstream& words) {
@@ -131,15 +133,13 @@ class Worker {
     int64_t batch = 0, count = 0;
     if (!(words >> model >> batch >> count)) throw std::invalid_argument("arguments missing");
     const tf::distribute::MultiWorkerMirroredStrategy& strategy = workers(hosted);
-    if (hosted > 0) batch = batch * strategy.num_workers() / hosted;
     const Key key{"steps", model, hosted, batch};
     auto found = trainings_.find(key);
     if (found == trainings_.end()) {
       const auto [samples, added] = samples_.try_emplace(model, directory_, model);
-      found =
-          trainings_
-              .try_emplace(key, bench::train_with_strategy(strategy, samples->second, model, batch))
-              .first;
+      const int64_t of_replica = hosted > 0 ? batch * strategy.num_workers() / hosted : batch;
+      auto training = bench::train_with_strategy(strategy, samples->second, model, of_replica);
+      found = trainings_.try_emplace(key, std::move(training)).first;
     }
     const auto start = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < count; ++i) found->second.step(next_step_++);

@@ -12,6 +12,7 @@
 #include "cohort/collective/call_fingerprint.h"
 #include "cohort/collective/call_plan.h"
 #include "cohort/collective/groups_of_task.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/core/function_ref.h"
 
 namespace cohort::collective {
@@ -35,6 +36,7 @@ struct CheckedCall {
   int root = -1;
   bool gathers = false;
   int64_t most_brought = 0;  // bytes, of a call without buffers
+  int64_t most_parts = 1;    // values of the buffer's size that a task brings
 
   uint64_t fingerprint() const {
     const bool has_values = !buffers.empty();
@@ -51,7 +53,7 @@ struct CheckedCall {
   // The most bytes that a task sends in this call; in a gather, its own part.
   int64_t most_bytes() const {
     if (buffers.empty()) return most_brought;
-    if (!gathers) return buffers[0].bytes();
+    if (!gathers) return buffers[0].bytes() * most_parts;
     const int64_t largest = *std::max_element(counts.begin(), counts.end());
     return largest * static_cast<int64_t>(c10::elementSize(buffers[0].dtype));
   }
@@ -104,6 +106,20 @@ class Checked final : public CheckedCommunicator {
                                    const CallOptions& options) override {
     return make({"all_reduce", buffers, options},
                 [&](const CallOptions& agreed) { return backend_->all_reduce(buffers, agreed); });
+  }
+  void use_division(std::shared_ptr<const SumDivision> division) override {
+    Communicator::use_division(division);
+    backend_->use_division(std::move(division));
+  }
+  void all_reduce_parts(const Buffer& parts, const CallOptions& options) override {
+    make({.operation = "all_reduce_parts",
+          .buffers = {&parts, 1},
+          .options = options,
+          .most_parts = static_cast<int64_t>(division().most_parts())},
+         [&](const CallOptions& agreed) -> std::unique_ptr<Work> {
+           backend_->all_reduce_parts(parts, agreed);
+           return nullptr;
+         });
   }
   std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
                                        std::span<const int64_t> counts,

@@ -2,9 +2,13 @@
 
 #include <cstring>
 #include <numeric>
+#include <utility>
 #include <vector>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/collective/gathered_bytes.h"
+#include "cohort/collective/slices.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::collective {
@@ -25,6 +29,36 @@ Deadline deadline_of(const CallOptions& options) {
 std::unique_ptr<Work> done_work() { return std::make_unique<DoneWork>(); }
 
 std::string Communicator::task_name(int rank) const { return internal::str("task ", rank); }
+
+void Communicator::use_division(std::shared_ptr<const SumDivision> division) {
+  division_ = std::move(division);
+}
+
+// Every task gets all parts and adds up the whole tree.
+void Communicator::all_reduce_parts(const Buffer& parts, const CallOptions& options) {
+  check_can_add(parts.dtype);
+  if (size() == 1) return;  // the only part
+  std::vector<int64_t> counts;
+  int64_t before = 0, total = 0;
+  for (int task = 0; task < size(); ++task) {
+    if (task == rank()) before = total;
+    counts.push_back(static_cast<int64_t>(division_->num_parts(task)) * parts.count);
+    total += counts.back();
+  }
+  const auto item = static_cast<int64_t>(c10::elementSize(parts.dtype));
+  gathered_parts_.resize(static_cast<size_t>(total * item));
+  const Buffer all{gathered_parts_.data(), total, parts.dtype};
+  if (total > 0) {
+    const auto own = static_cast<size_t>(counts[static_cast<size_t>(rank())] * item);
+    std::memcpy(all.at(before), parts.data, own);
+  }
+  collective::all_gather(*this, all, counts, options);
+  std::vector<const void*> sources;
+  for (size_t part = 0; part < division_->additions().size(); ++part) {
+    sources.push_back(all.at(static_cast<int64_t>(part) * parts.count));
+  }
+  add_in_tree({&parts.data, 1}, sources, division_->additions(), parts.count, parts.dtype);
+}
 
 // Makes two calls: how many bytes there are, then the bytes.
 void Communicator::gather_bytes(std::span<const char> mine, GatheredBytes& all,

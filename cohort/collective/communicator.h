@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cohort/collective/buffer.h"
 #include "cohort/core/error.h"
@@ -28,6 +29,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 class CallPlan;
 class GatheredBytes;
+class SumDivision;
 
 struct CallOptions {
   // The purpose of the call, for errors; every task must pass the same.
@@ -91,6 +93,15 @@ class Communicator : public BufferSource {
   // Errors: also InvalidArgument (a dtype that cannot be added).
   virtual std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
                                            const CallOptions& options) = 0;
+  // How the replicas of the group are divided among its tasks, which all_reduce_parts needs. Once,
+  // before its first call; not COLLECTIVE, but the same on every task.
+  virtual void use_division(std::shared_ptr<const SumDivision> division);
+  // Sums by the tree over all replicas, so that the division changes no bit. This task brings a
+  // value for each of its parts (SumDivision::own_parts), of parts.count elements each, one after
+  // another at parts.data. In place: on every task the first becomes the sum of those of all tasks;
+  // the contents of the others are undefined afterwards.
+  // Errors: also InvalidArgument (a dtype that cannot be added).
+  virtual void all_reduce_parts(const Buffer& parts, const CallOptions& options);
   // Sums like all_reduce, but this task gets only its own part of the sum: counts[rank] elements,
   // which begin after the parts of all lower ranks. The contents of the other parts are undefined
   // afterwards. `counts` has one entry per rank.
@@ -121,6 +132,14 @@ class Communicator : public BufferSource {
   // fail with an error of `reason`'s class that names this task, or the one that `reason` names,
   // and says what `reason` says. Only the first call of a group has an effect.
   virtual void abort(const std::exception_ptr& reason) noexcept = 0;
+
+ protected:
+  // What use_division has got.
+  const SumDivision& division() const { return *division_; }
+
+ private:
+  std::shared_ptr<const SumDivision> division_;
+  std::vector<char> gathered_parts_;  // kept for its memory
 };
 
 // A finished Work, for backends whose calls return when they are done.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cohort/collective/communicator.h"
+#include "cohort/collective/sum_division.h"
 
 namespace cohort::collective {
 
@@ -32,6 +33,15 @@ class ForwardingCommunicator : public Communicator {
     CallOptions own = options;
     before(own, buffers[0].bytes());
     return backend_->all_reduce(buffers, own);
+  }
+  void use_division(std::shared_ptr<const SumDivision> division) override {
+    Communicator::use_division(division);
+    backend_->use_division(std::move(division));
+  }
+  void all_reduce_parts(const Buffer& parts, const CallOptions& options) override {
+    CallOptions own = options;
+    before(own, parts.bytes() * static_cast<int64_t>(division().num_parts(rank())));
+    backend_->all_reduce_parts(parts, own);
   }
   std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
                                        std::span<const int64_t> counts,

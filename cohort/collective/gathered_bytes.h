@@ -20,6 +20,8 @@ class GatheredBytes {
   // The bytes of the task of this rank; until the next gather_bytes of the communicator.
   std::span<const char> of(int rank) const { return parts_[static_cast<size_t>(rank)]; }
 
+  std::span<const std::span<const char>> all() const { return parts_; }
+
   // For communicators: where the bytes of each task are, in the order of ranks.
   std::vector<std::span<const char>>& parts() { return parts_; }
   // For communicators that must copy them: memory of the pool, which stays until it is asked for

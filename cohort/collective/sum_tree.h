@@ -15,8 +15,6 @@
 #include <span>
 #include <vector>
 
-#include "cohort/core/structure/tensor.h"
-
 namespace cohort::collective {
 
 // Replicas [first, last).
@@ -54,11 +52,5 @@ class SumTree {
 
   const int replicas_;
 };
-
-// Writes the sum of `sources`, `count` elements each, to each of `targets`, which may be sources. A
-// null source is left out; if all are null, zeros. Short floats are rounded at each addition.
-// Errors: InvalidArgument (a dtype that cannot be added).
-void add_in_tree(std::span<void* const> targets, std::span<const void* const> sources,
-                 const Additions& additions, int64_t count, DType dtype);
 
 }  // namespace cohort::collective

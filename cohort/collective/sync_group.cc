@@ -26,6 +26,7 @@ std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local
                  .replicas_of = std::move(replicas)};
   if (order == SyncGroup::Order::kOfTree) {
     view.division = std::make_shared<const SumDivision>(view.replicas_of, view.task);
+    communicator.use_division(view.division);
   }
   return std::make_shared<const GroupView>(std::move(view));
 }

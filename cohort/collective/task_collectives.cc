@@ -1,6 +1,7 @@
 #include "cohort/collective/task_collectives.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 #include <numeric>
 #include <string>
 
-#include "cohort/collective/gathered_bytes.h"
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/collective/slices.h"
 #include "cohort/collective/sum_division.h"
 #include "cohort/core/structure/contiguous_elements.h"
@@ -79,7 +80,7 @@ void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name
 
 Tensor sum_by_tree(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view name) {
   const SumDivision& division = *group.view()->division;
-  std::vector<Tensor> values;
+  c10::SmallVector<Tensor, 8> values;
   c10::SmallVector<const void*, 8> sources;
   for (const Tensor& value : local_values) {
     values.push_back(internal::contiguous_elements(value.detach().to(at::kCPU)));
@@ -88,20 +89,18 @@ Tensor sum_by_tree(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::str
   const DType dtype = values[0].scalar_type();
   check_can_add(dtype);
   const int64_t count = values[0].numel();
-  Tensor sum = at::empty(values[0].sizes(), at::dtype(dtype));
   const auto parts = static_cast<int64_t>(division.own_parts().size());
-  // Other tasks may read it after the call has returned here.
-  BufferPool::Piece piece =
-      group.buffers().take(std::max<int64_t>(1, parts * static_cast<int64_t>(sum.nbytes())));
+  const DType of_sums = sum_dtype(dtype);
+  const int64_t bytes = parts * count * static_cast<int64_t>(c10::elementSize(of_sums));
+  const BufferPool::Piece piece = group.buffers().take(std::max<int64_t>(1, bytes));
   division.add_up_local({sources.data(), sources.size()}, piece.data(), count, dtype);
   const std::string signature = group.spans_tasks() ? describe(values[0]) : std::string();
-  // Every task comes here when it has read what the calls before brought.
-  const std::vector<BufferPool::Piece> read = group.buffers().take_set_aside();
-  GatheredBytes gathered(group.buffers());
-  division.add_up_tasks(group.between(), piece.data(), sum.data_ptr(), count, dtype, gathered,
-                        {.name = name, .signature = signature, .timeout = group.timeout()});
-  group.buffers().set_aside(std::move(piece));
-  return sum;
+  group.between().all_reduce_parts(
+      {piece.data(), count, of_sums},
+      {.name = name, .signature = signature, .timeout = group.timeout()});
+  // In memory of its own, rounded where it is of short floats.
+  return at::from_blob(piece.data(), values[0].sizes(), at::dtype(of_sums))
+      .to(dtype, /*non_blocking=*/false, /*copy=*/true);
 }
 
 void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name,

@@ -62,7 +62,7 @@ void ThreadGroup::fail(int rank) {
   members_[rank]->state = State::kFailed;
   close_current_barrier();
   broken_ = true;
-  wait_point_.notify();
+  wake_all();
 }
 
 void ThreadGroup::meet(int rank, const char* what, void* mine,
@@ -98,7 +98,7 @@ void ThreadGroup::gather(int rank, const char* what, void* mine,
     lead(generation, leader);
   } else {
     if (options_.sequential) pass_turn(rank + 1);
-    wait_for_barrier(generation, what, timeout.count() > 0 ? timeout : options_.timeout);
+    wait_for_barrier(rank, generation, what, timeout.count() > 0 ? timeout : options_.timeout);
   }
   me.barriers.fetch_add(1, std::memory_order_relaxed);
 }
@@ -123,12 +123,12 @@ void ThreadGroup::lead(uint64_t generation, FunctionRef<void(std::span<void* con
 
 void ThreadGroup::end_barrier(uint64_t generation) {
   for (auto& member : members_) member->state.store(State::kRunning, std::memory_order_relaxed);
-  turn_.store(0);
   barrier_.store((generation + 1) << 32);
+  if (options_.sequential) pass_turn(0);
   wait_point_.notify();
 }
 
-void ThreadGroup::wait_for_barrier(uint64_t generation, const char* what,
+void ThreadGroup::wait_for_barrier(int rank, uint64_t generation, const char* what,
                                    std::chrono::nanoseconds timeout) {
   const internal::ScopedPhase phase(profiler::Phase::kWait);
   const auto over = [&] {
@@ -136,7 +136,15 @@ void ThreadGroup::wait_for_barrier(uint64_t generation, const char* what,
     return generation_of(barrier) != generation || (barrier & kClosed) != 0;
   };
   const auto deadline = WaitPoint::Clock::now() + internal::bounded_wait(timeout);
-  if (!wait_point_.wait(over, spin_, deadline)) {
+  // In a sequential round a member is woken once, when its turn comes behind the barrier.
+  const auto over_and_its_turn = [&] {
+    return over() && (has_turn(rank) || broken_.load() || (barrier_.load() & kClosed) != 0);
+  };
+  const bool came =
+      options_.sequential
+          ? members_[rank]->its_turn.wait(over_and_its_turn, std::chrono::nanoseconds(0), deadline)
+          : wait_point_.wait(over, spin_, deadline);
+  if (!came) {
     const std::string missing = missing_members();
     if (close_barrier(generation)) {
       const auto seconds = std::chrono::duration<double>(timeout).count();
@@ -177,7 +185,8 @@ void ThreadGroup::share(int rank, const char* what, void* mine,
   }
   // No member may leave from here to finish(): the others use its memory. Hence no deadline.
   if (options_.sequential) {
-    wait_point_.wait([&] { return turn_.load() == rank; }, spin_, WaitPoint::kForever);
+    members_[rank]->its_turn.wait([&] { return has_turn(rank); }, std::chrono::nanoseconds(0),
+                                  WaitPoint::kForever);
   }
   std::exception_ptr failure;
   try {
@@ -194,14 +203,17 @@ void ThreadGroup::finish(int rank) {
   const internal::ScopedPhase phase(profiler::Phase::kWait);
   if (options_.sequential) pass_turn(rank + 1);
   const uint64_t generation = finish_generation_.load();
+  const auto over = [&] { return finish_generation_.load() != generation; };
   if (finished_.fetch_add(1) + 1 == size()) {
     finished_.store(0);
-    turn_.store(0);
     finish_generation_.fetch_add(1);
-    wait_point_.notify();
+    if (options_.sequential) pass_turn(0);
+    broken_.load() ? wake_all() : wait_point_.notify();
+  } else if (options_.sequential) {
+    members_[rank]->its_turn.wait([&] { return over() && (has_turn(rank) || broken_.load()); },
+                                  std::chrono::nanoseconds(0), WaitPoint::kForever);
   } else {
-    wait_point_.wait([&] { return finish_generation_.load() != generation; }, spin_,
-                     WaitPoint::kForever);
+    wait_point_.wait(over, spin_, WaitPoint::kForever);
   }
   if (options_.sequential) wait_for_turn(rank);
 }
@@ -226,25 +238,32 @@ void ThreadGroup::break_round(std::exception_ptr error) {
     if (!error_) error_ = error;
   }
   broken_ = true;
+  wake_all();
+}
+
+void ThreadGroup::wake_all() {
   wait_point_.notify();
+  for (const auto& member : members_) member->its_turn.notify();
 }
 
 void ThreadGroup::wait_for_turn(int rank) {
   // Everybody before this member may take the whole timeout.
   const auto deadline = WaitPoint::Clock::now() + internal::bounded_wait(options_.timeout) * size();
-  const auto come = [&] { return turn_.load() == rank || broken_.load(); };
-  if (!wait_point_.wait(come, std::chrono::nanoseconds(0), deadline)) {
+  const auto come = [&] { return has_turn(rank) || broken_.load(); };
+  if (!members_[rank]->its_turn.wait(come, std::chrono::nanoseconds(0), deadline)) {
     close_current_barrier();
     break_round(std::make_exception_ptr(DeadlineExceededError(
         str(name_of(rank), " waited for its turn until the deadline; ", name_of(turn_.load()),
             " has not given it on (RunOptions::concurrent is false)"))));
   }
-  if (broken_ && turn_.load() != rank) throw_broken();
+  if (broken_ && !has_turn(rank)) throw_broken();
 }
 
+// The others sleep on: where members share one core, a thread that is woken in vain costs the one
+// that has its turn.
 void ThreadGroup::pass_turn(int rank) {
   turn_.store(rank);
-  wait_point_.notify();
+  if (rank < size()) members_[rank]->its_turn.notify();
 }
 
 void ThreadGroup::throw_broken() {

@@ -58,6 +58,8 @@ class ThreadGroup {
   std::chrono::nanoseconds spin() const { return spin_; }
 
   void begin(const RoundOptions& options);
+  // Whether the members of this round run one at a time.
+  bool takes_turns() const { return options_.sequential; }
   // Waits for the member's turn in a sequential round.
   void enter(int rank);
   // The member's step has ended. Members that wait for it get a FailedPreconditionError.
@@ -97,6 +99,7 @@ class ThreadGroup {
     const char* what = "";
     std::atomic<State> state{State::kRunning};
     std::atomic<int64_t> barriers{0};
+    internal::WaitPoint its_turn;  // where it waits in a sequential round
   };
 
   // barrier_ packs into one word the generation of the current barrier, whether it can no longer be
@@ -114,11 +117,14 @@ class ThreadGroup {
   void break_round(std::exception_ptr error);
   void lead(uint64_t generation, FunctionRef<void(std::span<void* const>)> leader);
   void end_barrier(uint64_t generation);
-  void wait_for_barrier(uint64_t generation, const char* what, std::chrono::nanoseconds timeout);
+  void wait_for_barrier(int rank, uint64_t generation, const char* what,
+                        std::chrono::nanoseconds timeout);
   std::string name_of(size_t member) const;
   void check_same_barrier() const;
+  bool has_turn(int rank) const { return turn_.load() == rank; }
   void wait_for_turn(int rank);
   void pass_turn(int rank);
+  void wake_all();
   [[noreturn]] void throw_broken();
 
   const internal::HomeProcess home_;

@@ -138,6 +138,35 @@ TEST(ThreadGroup, SequentialRoundEndsWhereAMemberFails) {
   EXPECT_EQ(message_of<OutOfRangeError>(errors[1]), "mine");
 }
 
+// In each round the members meet and share, in turns; in some of them a member fails.
+TEST(ThreadGroup, SequentialRoundsMayMeetAndShareManyTimes) {
+  constexpr int kMembers = 5, kRounds = 200;
+  ThreadGroup group(kMembers, kNoSpin);
+  for (int round = 0; round < kRounds; ++round) {
+    const int failing = round % 10 == 9 ? round / 10 % kMembers : -1;
+    int inside = 0, meetings = 0, shares = 0;  // no locks
+    const auto work = [&] {
+      EXPECT_EQ(++inside, 1);
+      --inside;
+    };
+    const auto errors = run_members(group, {.sequential = true}, [&](int rank) {
+      for (int i = 0; i < 3; ++i) {
+        work();
+        group.meet(rank, "meet", nullptr, [&](auto) { ++meetings; });
+        if (rank == failing && i == 1) throw OutOfRangeError("mine");
+        work();
+        group.share(
+            rank, "share", nullptr, [](auto) {}, [&](auto) { ++shares; });
+      }
+    });
+    for (int rank = 0; rank < kMembers; ++rank) {
+      EXPECT_EQ(errors[static_cast<size_t>(rank)] == nullptr, failing < 0) << round;
+    }
+    EXPECT_EQ(meetings, failing < 0 ? 3 : 2);
+    EXPECT_EQ(shares, failing < 0 ? 3 * kMembers : kMembers);
+  }
+}
+
 TEST(ThreadGroup, ShareRunsWorkOnEveryMemberUntilAllHaveFinished) {
   ThreadGroup group(4, kNoSpin);
   std::vector<std::vector<int>> rows(4, std::vector<int>(4, 0));

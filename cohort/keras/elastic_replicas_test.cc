@@ -75,12 +75,17 @@ void add_weights_of(const Sequential& model, Outcome& outcome) {
   for (const Variable& variable : model.variables()) outcome.add(variable.value());
 }
 
-void train_elastic(const Strategy& strategy, Outcome& outcome) {
+struct ElasticTraining {
+  bool concurrent = true;
+  double clipnorm = 0.5;  // 0: none
+};
+
+void train_elastic_as(const ElasticTraining& how, const Strategy& strategy, Outcome& outcome) {
   constexpr int64_t kBatch = 11;  // does not divide evenly, nor do 25 images
   const LabelledImages data = make_images(25, float32);
   const auto scope = strategy.scope();
   const Sequential model = make_elastic_model();
-  const optimizers::Adam optimizer({.learning_rate = 0.01, .global_clipnorm = 0.5});
+  const optimizers::Adam optimizer({.learning_rate = 0.01, .global_clipnorm = how.clipnorm});
   const metrics::Mean mean_loss({.name = "mean_loss"});
   const losses::SparseCategoricalCrossentropy loss_object(
       {.from_logits = true, .reduction = losses::Reduction::NONE});
@@ -88,6 +93,7 @@ void train_elastic(const Strategy& strategy, Outcome& outcome) {
       data::Dataset::from_tensor_slices(tuple(data.images, data.labels))
           .shuffle(25, {.seed = 3})
           .batch(kBatch));
+  const distribute::RunOptions run_options{.concurrent = how.concurrent};
   const auto step = [&](const Tensor& images, const Tensor& labels) {
     GradientTape tape;
     const Tensor loss = nn::compute_average_loss(
@@ -98,15 +104,34 @@ void train_elastic(const Strategy& strategy, Outcome& outcome) {
   };
   for (int epoch = 0; epoch < 2; ++epoch) {
     for (const auto& batch : dataset) {
-      outcome.add(strategy.reduce(ReduceOp::SUM, strategy.run(step, batch)));
+      outcome.add(strategy.reduce(ReduceOp::SUM, strategy.run(run_options, step, batch)));
     }
   }
   outcome.add(mean_loss.result());
   add_weights_of(model, outcome);
 }
 
+void train_elastic(const Strategy& strategy, Outcome& outcome) {
+  train_elastic_as({}, strategy, outcome);
+}
+
 TEST(ElasticReplicas, TrainingDoesNotDependOnTheTasks) {
   for (const int replicas : {1, 5, 8}) expect_same_on_any_tasks(replicas, train_elastic);
+}
+
+TEST(ElasticReplicas, NorDoesItOnWhetherTheyTakeTurns) {
+  for (const double clipnorm : {0.0, 0.5}) {
+    const auto train = [clipnorm](bool concurrent) {
+      return [=](const Strategy& strategy, Outcome& outcome) {
+        train_elastic_as({concurrent, clipnorm}, strategy, outcome);
+      };
+    };
+    const Outcome together = outcome_of(5, 1, train(true));
+    for (const int tasks : {1, 2, 3}) {
+      expect_same_bits(outcome_of(5, tasks, train(false)), together,
+                       internal::str(tasks, " tasks"));
+    }
+  }
 }
 
 TEST(ElasticReplicas, NeitherDoSparseGradients) {

@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/collective/buffer_pool.h"
 #include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
 #include "cohort/collective/sole_communicator.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/core/error.h"
 #include "cohort/core/threads/bounded_wait.h"
 
@@ -65,6 +67,45 @@ class HierarchicalCommunicator final : public Communicator {
         [&](const CallOptions& now) { wait(between_->all_reduce(buffers.first(1), now), now); });
     hand_out(round, buffers);
     return done_work();
+  }
+
+  void use_division(std::shared_ptr<const SumDivision> division) override {
+    Communicator::use_division(division);
+    if (!is_in_order_) return;
+    std::vector<int> of_hosts, of_own;
+    for (const std::vector<int>& ranks : hosts_) {
+      of_hosts.push_back(0);
+      for (const int rank : ranks) of_hosts.back() += division->num_replicas(rank);
+    }
+    for (const int rank : own_host()) of_own.push_back(division->num_replicas(rank));
+    const auto between = std::make_shared<const SumDivision>(of_hosts, host_);
+    host_parts_ = HostParts(*division, *between, own_host());
+    within_->use_division(std::make_shared<const SumDivision>(of_own, place_on_host(rank())));
+    if (between_) between_->use_division(between);
+  }
+
+  // The tasks of a host add up the largest nodes that the host has whole, and leaders pass those
+  // on.
+  void all_reduce_parts(const Buffer& parts, const CallOptions& options) override {
+    check_can_add(parts.dtype);
+    if (!is_in_order_) return Communicator::all_reduce_parts(parts, options);
+    Round round(*this, options);
+    Buffer of_host = parts;
+    round.within([&](const CallOptions& now) {
+      if (own_host().size() == 1) return;  // its parts are those of the task
+      if (host_parts_.size() == 1) return within_->all_reduce_parts(parts, now);
+      if (!gathering_) gathering_ = std::make_unique<Gathering>(*within_);
+      const auto own = static_cast<size_t>(parts.bytes()) * division().own_parts().size();
+      within_->gather_bytes({parts.at(0), own}, gathering_->of_host, now);
+      if (between_) of_host = host_parts_.add_up(gathering_->of_host, parts);
+    });
+    round.between([&](const CallOptions& now) {
+      between_->all_reduce_parts(of_host, now);
+      if (of_host.data != parts.data && parts.count > 0) {
+        std::memcpy(parts.data, of_host.data, static_cast<size_t>(parts.bytes()));
+      }
+    });
+    if (hosts_.size() > 1) hand_out(round, {&parts, 1});
   }
 
   std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers, std::span<const int64_t>,
@@ -141,6 +182,57 @@ class HierarchicalCommunicator final : public Communicator {
   }
 
  private:
+  // The largest nodes that this host has whole, whose sums its leader adds up by itself where there
+  // are several.
+  class HostParts {
+   public:
+    HostParts() = default;
+    HostParts(const SumDivision& of_tasks, const SumDivision& of_hosts,
+              const std::vector<int>& ranks) {
+      std::vector<ReplicaRange> of_node;
+      size_t node = 0;
+      for (const int rank : ranks) {
+        for (const ReplicaRange& part : of_tasks.parts(rank)) {
+          of_node.push_back(part);
+          if (part.last != of_hosts.own_parts()[node].last) continue;
+          additions_.push_back(of_tasks.tree().additions_of(of_node));
+          of_node.clear();
+          ++node;
+        }
+      }
+    }
+
+    size_t size() const { return additions_.size(); }
+
+    // gathered: the parts of the host's tasks. The sums lie one after another, until the next call.
+    Buffer add_up(const GatheredBytes& gathered, const Buffer& part) {
+      sources_.clear();
+      const auto bytes = static_cast<size_t>(part.bytes());
+      for (const std::span<const char> of_task : gathered.all()) {
+        for (size_t place = 0; place < of_task.size(); place += bytes) {
+          sources_.push_back(of_task.data() + place);
+        }
+      }
+      sums_.resize(std::max(sums_.size(), bytes * size()));
+      const Buffer sums{sums_.data(), part.count, part.dtype};
+      size_t first = 0;
+      for (size_t node = 0; node < size() && part.count > 0; ++node) {
+        void* const sum = sums.at(static_cast<int64_t>(node) * part.count);
+        const size_t count = additions_[node].size();
+        add_in_tree({&sum, 1}, std::span(sources_).subspan(first, count), additions_[node],
+                    part.count, part.dtype);
+        first += count;
+      }
+      return sums;
+    }
+
+   private:
+    std::vector<Additions> additions_;  // of each node
+    // Kept for their memory.
+    std::vector<const void*> sources_;
+    std::vector<char> sums_;
+  };
+
   // The steps of a call, with the time that is left for each. An error in one group of tasks is
   // told to the other group.
   class Round {
@@ -272,6 +364,7 @@ class HierarchicalCommunicator final : public Communicator {
   }
 
   int host_of(int rank) const { return host_of_[static_cast<size_t>(rank)]; }
+  const std::vector<int>& own_host() const { return hosts_[static_cast<size_t>(host_)]; }
   int place_on_host(int rank) const {
     const std::vector<int>& ranks = hosts_[static_cast<size_t>(host_of(rank))];
     return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
@@ -376,6 +469,7 @@ class HierarchicalCommunicator final : public Communicator {
   std::vector<int64_t> part_counts_;
   std::vector<int64_t> sorted_counts_;
   std::vector<char> sorted_;
+  HostParts host_parts_;
   std::vector<float> wide_;               // short floats of the current call
   std::unique_ptr<Gathering> gathering_;  // made by the first gather_bytes
 };

@@ -219,6 +219,14 @@ class NcclCommunicator final : public Communicator {
 
   void barrier(const CallOptions& options) override { host_->barrier(options); }
 
+  // GPUs host no replicas of a tree.
+  void use_division(std::shared_ptr<const SumDivision> division) override {
+    host_->use_division(std::move(division));
+  }
+  void all_reduce_parts(const Buffer& parts, const CallOptions& options) override {
+    host_->all_reduce_parts(parts, options);
+  }
+
   void gather_bytes(std::span<const char> mine, GatheredBytes& all,
                     const CallOptions& options) override {
     host_->gather_bytes(mine, all, options);

@@ -10,10 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/collective/call_fingerprint.h"
 #include "cohort/collective/groups_of_task.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/core/error.h"
 #include "cohort/core/program/process.h"
 #include "cohort/core/threads/bounded_wait.h"
@@ -41,9 +43,10 @@ constexpr size_t kWordBytes = offsetof(Word, fingerprint) + sizeof(uint64_t);
 // Large values go in blocks, so that adding, sending and receiving overlap.
 class Blocks {
  public:
-  Blocks(const SliceRange& range, const Buffer& buffer)
+  // values: of the buffer's dtype, that a message holds for each element of a block.
+  Blocks(const SliceRange& range, const Buffer& buffer, size_t values)
       : range_(range),
-        size_(static_cast<int64_t>(kMaxMessageBytes / c10::elementSize(buffer.dtype))) {}
+        size_(static_cast<int64_t>(kMaxMessageBytes / c10::elementSize(buffer.dtype) / values)) {}
 
   int64_t count() const { return (range_.end - range_.begin + size_ - 1) / size_; }
   SliceRange operator[](int64_t index) const {
@@ -105,6 +108,29 @@ class TransportCommunicator final : public Communicator {
     if (is_small) std::copy_n(small_sum_.data(), mine.bytes(), mine.at(0));
     copy_to_others(buffers, 0, mine.count);
     return done_work();
+  }
+
+  void all_reduce_parts(const Buffer& parts, const CallOptions& options) override {
+    check_can_add(parts.dtype);
+    const int64_t most_bytes = parts.bytes() * static_cast<int64_t>(division().most_parts());
+    if (is_tiny(most_bytes)) {
+      tell("all_reduce_parts", parts.data, parts.bytes() * num_parts(rank_), options);
+      sources_.clear();
+      for (int rank = 0; rank < size(); ++rank) use_parts(rank, word(rank).values, parts.bytes());
+      return add_used(parts.data, parts.count, parts.dtype);
+    }
+    const bool is_small = most_bytes <= kSmallBytes;
+    values_in_message_ = division().most_parts();
+    guarded("all_reduce_parts", options, [&] {
+      if (is_small) return add_all_parts(parts);
+      for (int rank = 0; rank < size(); ++rank) range(rank) = slice_of(parts.count, rank, size());
+      scatter_parts(parts);
+      expect_parts(parts);
+      add_own_slice_of_parts(parts);
+      take_parts(parts);
+    });
+    values_in_message_ = 1;
+    if (is_small) std::copy_n(small_sum_.data(), parts.bytes(), parts.at(0));
   }
 
   std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
@@ -172,6 +198,11 @@ class TransportCommunicator final : public Communicator {
     }
   }
 
+  Blocks blocks_of(int rank, const Buffer& buffer) {
+    return Blocks(range(rank), buffer, values_in_message_);
+  }
+  int64_t num_parts(int rank) const { return static_cast<int64_t>(division().num_parts(rank)); }
+
   // Each task begins with another, so that not all of them send to the first one first.
   template <class Fn>
   void for_others(Fn fn) {
@@ -228,6 +259,7 @@ class TransportCommunicator final : public Communicator {
   void add_told(const Buffer& mine, const SliceRange& part) {
     if (part.begin == part.end) return;
     const int64_t offset = mine.at(part.begin) - mine.at(0);
+    sources_.resize(tasks_.size());
     for (int rank = 0; rank < size(); ++rank) {
       sources_[static_cast<size_t>(rank)] = word(rank).values + offset;
     }
@@ -251,7 +283,7 @@ class TransportCommunicator final : public Communicator {
     }
     guarded(call, options, [&] {
       expect_parts(mine);
-      const Blocks blocks(range(rank_), mine);
+      const Blocks blocks = blocks_of(rank_, mine);
       for (int64_t i = 0; i < blocks.count(); ++i) send_to_others(mine, blocks[i]);
       take_parts(mine);
     });
@@ -291,13 +323,13 @@ class TransportCommunicator final : public Communicator {
   // Sends everybody its part.
   void scatter(const Buffer& mine) {
     const int64_t most_blocks = most_blocks_of_others(mine);
-    const Blocks own(range(rank_), mine);
+    const Blocks own = blocks_of(rank_, mine);
     for (int64_t i = 0; i < own.count(); ++i) {
       for_others([&](int other) { transport_->expect(other, nullptr, bytes_of(mine, own[i])); });
     }
     for (int64_t i = 0; i < most_blocks; ++i) {
       for_others([&](int other) {
-        const Blocks blocks(range(other), mine);
+        const Blocks blocks = blocks_of(other, mine);
         if (i >= blocks.count()) return;
         transport_->send(other, mine.at(blocks[i].begin), bytes_of(mine, blocks[i]));
       });
@@ -306,7 +338,7 @@ class TransportCommunicator final : public Communicator {
 
   // Adds up everybody's values of this task's part, and sends each block on once it is complete.
   void add_own_part(const Buffer& mine, bool send) {
-    const Blocks own(range(rank_), mine);
+    const Blocks own = blocks_of(rank_, mine);
     for (int64_t i = 0; i < own.count(); ++i) {
       add_received(mine, own[i], mine.at(own[i].begin));
       if (send) send_to_others(mine, own[i]);
@@ -314,9 +346,95 @@ class TransportCommunicator final : public Communicator {
   }
 
   void add_received(const Buffer& mine, const SliceRange& block, void* out) {
+    sources_.resize(tasks_.size());
     for_others([&](int other) { sources_[static_cast<size_t>(other)] = receive(other); });
     sources_[static_cast<size_t>(rank_)] = mine.at(block.begin);
     add_slices(out, sources_, block.end - block.begin, mine.dtype);
+  }
+
+  // The parts of all tasks, in the order of ranks, become sources of a sum: `stride` bytes apart.
+  void use_parts(int rank, const void* first, int64_t stride) {
+    for (int64_t part = 0; part < num_parts(rank); ++part) {
+      sources_.push_back(static_cast<const char*>(first) + part * stride);
+    }
+  }
+  void add_used(void* sum, int64_t count, DType dtype) const {
+    add_in_tree({&sum, 1}, sources_, division().additions(), count, dtype);
+  }
+
+  // Parts that are so few that one round more would cost more than their bytes.
+  void add_all_parts(const Buffer& mine) {
+    if (mine.count == 0) return;
+    const auto bytes_of_task = [&](int rank) {
+      return static_cast<size_t>(mine.bytes() * num_parts(rank));
+    };
+    for_others([&](int other) { transport_->expect(other, nullptr, bytes_of_task(other)); });
+    for_others([&](int other) { transport_->send(other, mine.data, bytes_of_task(rank_)); });
+    received_.resize(tasks_.size());
+    for_others([&](int other) { received_[static_cast<size_t>(other)] = receive(other); });
+    received_[static_cast<size_t>(rank_)] = mine.data;
+    sources_.clear();
+    for (int rank = 0; rank < size(); ++rank) {
+      use_parts(rank, received_[static_cast<size_t>(rank)], mine.bytes());
+    }
+    add_used(small_sum_.data(), mine.count, mine.dtype);
+  }
+
+  // Sends everybody its slice. A message has a block of each of the task's parts.
+  void scatter_parts(const Buffer& mine) {
+    const Blocks own = blocks_of(rank_, mine);
+    for (int64_t i = 0; i < own.count(); ++i) {
+      for_others([&](int other) {
+        const size_t parts = division().num_parts(other);
+        transport_->expect(other, nullptr, bytes_of(mine, own[i]) * parts);
+      });
+    }
+    const size_t parts = division().num_parts(rank_);
+    char* packed = parts > 1 ? packing_memory(static_cast<size_t>(mine.bytes()) * parts) : nullptr;
+    const int64_t most_blocks = most_blocks_of_others(mine);
+    for (int64_t i = 0; i < most_blocks; ++i) {
+      for_others([&](int other) {
+        const Blocks blocks = blocks_of(other, mine);
+        if (i >= blocks.count()) return;
+        const size_t bytes = bytes_of(mine, blocks[i]);
+        if (parts == 1) return transport_->send(other, mine.at(blocks[i].begin), bytes);
+        char* const message = packed;
+        for (size_t part = 0; part < parts; ++part, packed += bytes) {
+          const auto before = static_cast<int64_t>(part) * mine.count;
+          std::memcpy(packed, mine.at(before + blocks[i].begin), bytes);
+        }
+        transport_->send(other, message, bytes * parts);
+      });
+    }
+  }
+
+  // Adds up the blocks of this task's slice, and sends each sum on once it is complete.
+  void add_own_slice_of_parts(const Buffer& mine) {
+    received_.resize(tasks_.size());
+    const Blocks own = blocks_of(rank_, mine);
+    for (int64_t i = 0; i < own.count(); ++i) {
+      for_others([&](int other) { received_[static_cast<size_t>(other)] = receive(other); });
+      sources_.clear();
+      for (int rank = 0; rank < size(); ++rank) {
+        if (rank == rank_) {
+          use_parts(rank, mine.at(own[i].begin), mine.bytes());
+        } else {
+          const auto bytes = static_cast<int64_t>(bytes_of(mine, own[i]));
+          use_parts(rank, received_[static_cast<size_t>(rank)], bytes);
+        }
+      }
+      add_used(mine.at(own[i].begin), own[i].end - own[i].begin, mine.dtype);
+      send_to_others(mine, own[i]);
+    }
+  }
+
+  // Sent without a copy; until the next call.
+  char* packing_memory(size_t bytes) {
+    if (packing_bytes_ < bytes) {
+      packing_bytes_ = bytes + bytes / 2;
+      packing_ = transport_->memory(packing_bytes_);
+    }
+    return packing_;
   }
 
   void send_to_others(const Buffer& mine, const SliceRange& block) {
@@ -326,7 +444,7 @@ class TransportCommunicator final : public Communicator {
 
   void expect_parts(const Buffer& mine) {
     for_others([&](int other) {
-      const Blocks blocks(range(other), mine);
+      const Blocks blocks = blocks_of(other, mine);
       for (int64_t i = 0; i < blocks.count(); ++i) {
         transport_->expect(other, mine.at(blocks[i].begin), bytes_of(mine, blocks[i]));
       }
@@ -337,14 +455,14 @@ class TransportCommunicator final : public Communicator {
     const int64_t most_blocks = most_blocks_of_others(mine);
     for (int64_t i = 0; i < most_blocks; ++i) {
       for_others([&](int other) {
-        if (i < Blocks(range(other), mine).count()) receive(other);
+        if (i < blocks_of(other, mine).count()) receive(other);
       });
     }
   }
 
   int64_t most_blocks_of_others(const Buffer& mine) {
     int64_t most = 0;
-    for_others([&](int other) { most = std::max(most, Blocks(range(other), mine).count()); });
+    for_others([&](int other) { most = std::max(most, blocks_of(other, mine).count()); });
     return most;
   }
 
@@ -355,7 +473,11 @@ class TransportCommunicator final : public Communicator {
   const internal::HomePtr<Transport> transport_;  // whose end takes leave of the other tasks
   std::vector<SliceRange> ranges_;                // each task's part in the current call
   std::vector<const void*> sources_;              // each task's values of a block
-  std::vector<Word> words_;                       // of each task, in the current call
+  std::vector<const void*> received_;             // each task's parts of a block
+  size_t values_in_message_ = 1;                  // for each element of a block
+  char* packing_ = nullptr;
+  size_t packing_bytes_ = 0;
+  std::vector<Word> words_;  // of each task, in the current call
   std::vector<char> small_sum_;
   Deadline deadline_;  // of the current call, as the next two
   const char* call_ = "";

@@ -43,7 +43,8 @@ enum class Operation : uint32_t {
   kReduceScatter,
   kAllGather,
   kBroadcast,
-  kGatherBytes
+  kGatherBytes,
+  kAllReduceParts
 };
 
 // What a task tells about its call. Tasks read and write each other's memory, so calls with other
@@ -51,7 +52,7 @@ enum class Operation : uint32_t {
 struct Call {
   Operation operation = Operation::kBarrier;
   int32_t dtype = 0;
-  int64_t count = 0;  // the same on all tasks, but for kGatherBytes
+  int64_t count = 0;  // the same on all tasks, but for kGatherBytes; of kAllReduceParts, of a part
   int32_t root = 0;
   uint64_t counts = 0;       // their fingerprint
   uint64_t fingerprint = 0;  // CallOptions::fingerprint

@@ -4,12 +4,14 @@
 #include <cstring>
 #include <vector>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/shared_memory/connection.h"
 #include "cohort/collective/shared_memory/shared_barrier.h"
 #include "cohort/collective/shared_memory/shared_parts.h"
 #include "cohort/collective/slices.h"
+#include "cohort/collective/sum_division.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/program/process.h"
 
@@ -84,6 +86,23 @@ class SharedMemoryCommunicator final : public Communicator {
         in_place);
     copy_to_others(buffers, 0, mine.count);
     return done_work();
+  }
+
+  void all_reduce_parts(const Buffer& parts, const CallOptions& options) override {
+    check_can_add(parts.dtype);
+    // A stage has a lane for each of the task's parts.
+    const int64_t lane = kPieceBytes / values_of(Operation::kAllReduceParts, kMost) / 64 * 64;
+    const int64_t in_piece = lane / element_bytes(parts);
+    const int64_t own_parts = values_of(Operation::kAllReduceParts, rank());
+    const auto fill = [&](int64_t i) {
+      for (int64_t part = 0; part < own_parts; ++part) {
+        copy_piece(stage(rank()) + part * lane, value_at(parts, part), i * in_piece, in_piece);
+      }
+    };
+    const auto take = [&](int64_t i) { add_piece_of_parts(parts, i * in_piece, in_piece, lane); };
+    const auto in_place = [&] { add_slice_of_parts(parts); };
+    run({Operation::kAllReduceParts}, parts, options,
+        {pieces_of(parts.count, in_piece), fill, take}, in_place);
   }
 
   std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
@@ -213,6 +232,18 @@ class SharedMemoryCommunicator final : public Communicator {
     FunctionRef<void(int64_t)> take;
   };
 
+  static constexpr int kMost = -1;  // in place of a rank: of any task
+
+  // How many values of its buffer's size a task brings to a call.
+  int64_t values_of(Operation operation, int of_rank) const {
+    if (operation != Operation::kAllReduceParts) return 1;
+    return static_cast<int64_t>(of_rank == kMost ? division().most_parts()
+                                                 : division().num_parts(of_rank));
+  }
+  static Buffer value_at(const Buffer& first, int64_t index) {
+    return {first.at(index * first.count), first.count, first.dtype};
+  }
+
   static size_t at(int rank) { return static_cast<size_t>(rank); }
   static int64_t element_bytes(const Buffer& buffer) {
     return static_cast<int64_t>(c10::elementSize(buffer.dtype));
@@ -235,8 +266,12 @@ class SharedMemoryCommunicator final : public Communicator {
     call.dtype = static_cast<int32_t>(mine.dtype);
     call.count = mine.count;
     call.fingerprint = options.fingerprint;
-    const bool is_small = mine.bytes() <= kSmallBytes;
-    if (!is_small) parts_.locate(mine, call);
+    const bool is_small = mine.bytes() * values_of(call.operation, kMost) <= kSmallBytes;
+    if (!is_small) {
+      Buffer brought = mine;
+      brought.count *= values_of(call.operation, rank());
+      parts_.locate(brought, call);
+    }
     slots_[rank()].calls[calls_ & 1] = call;
     if (is_small && pieces.count > 0) pieces.fill(0);
     barrier_.meet(waiting);
@@ -315,8 +350,9 @@ class SharedMemoryCommunicator final : public Communicator {
   }
 
   static std::string describe(const Call& call) {
-    static constexpr const char* kNames[] = {"barrier",    "all_reduce", "reduce_scatter",
-                                             "all_gather", "broadcast",  "gather_bytes"};
+    static constexpr const char* kNames[] = {"barrier",         "all_reduce", "reduce_scatter",
+                                             "all_gather",      "broadcast",  "gather_bytes",
+                                             "all_reduce_parts"};
     const auto operation = static_cast<size_t>(call.operation);
     const char* name = operation < std::size(kNames) ? kNames[operation] : "something";
     return str(name, " of ", call.count, ' ', internal::dtype_name(static_cast<DType>(call.dtype)),
@@ -332,7 +368,8 @@ class SharedMemoryCommunicator final : public Communicator {
     }
     values_.assign(at(size()), nullptr);
     for (int other = 0; other < size(); ++other) {
-      const Call call = slots_[other].calls[calls_ & 1];
+      Call call = slots_[other].calls[calls_ & 1];
+      call.count *= values_of(call.operation, other);
       if (call.part_begin >= 0) values_[at(other)] = parts_.values_of(other, call);
     }
     return true;
@@ -369,6 +406,39 @@ class SharedMemoryCommunicator final : public Communicator {
     targets_.clear();
     for (char* values : values_) targets_.push_back(values + slice.begin * element_bytes(mine));
     add_slices_in_place(targets_, slice.end - slice.begin, mine.dtype);
+  }
+
+  // Elements of this task's parts, and of those that the others' stages hold, a lane for each.
+  void add_piece_of_parts(const Buffer& mine, int64_t first, int64_t count, int64_t lane) {
+    count = std::min(count, mine.count - first);
+    if (count <= 0) return;
+    sources_.clear();
+    for_each_value([&](int of_rank, int64_t part) {
+      sources_.push_back(of_rank == rank() ? value_at(mine, part).at(first)
+                                           : stage(of_rank) + part * lane);
+    });
+    void* const sum = mine.at(first);
+    add_in_tree({&sum, 1}, sources_, division().additions(), count, mine.dtype);
+  }
+
+  // Nobody else touches this slice of any task's parts.
+  void add_slice_of_parts(const Buffer& mine) {
+    const SliceRange slice = slice_of(mine.count, rank(), size());
+    const int64_t offset = slice.begin * element_bytes(mine);
+    sources_.clear();
+    for_each_value([&](int of_rank, int64_t part) {
+      sources_.push_back(values_[at(of_rank)] + part * mine.bytes() + offset);
+    });
+    targets_.clear();
+    for (char* values : values_) targets_.push_back(values + offset);
+    add_in_tree(targets_, sources_, division().additions(), slice.end - slice.begin, mine.dtype);
+  }
+
+  void for_each_value(FunctionRef<void(int of_rank, int64_t part)> use) const {
+    for (int of_rank = 0; of_rank < size(); ++of_rank) {
+      const int64_t parts = values_of(Operation::kAllReduceParts, of_rank);
+      for (int64_t part = 0; part < parts; ++part) use(of_rank, part);
+    }
   }
 
   void for_each_other_part(std::span<const int64_t> counts,

@@ -1,6 +1,5 @@
 #include "cohort/distribute/gradients/late_gradients.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/accumulate.h>
 
@@ -275,39 +274,23 @@ void LateGradients::exchange_dense(Sum& sum) {
   const int64_t size = c10::multiply_integers(variable.shape());
   const DType dtype = variable.dtype();
   const int64_t bytes = size * static_cast<int64_t>(c10::elementSize(dtype));
-  if (sum.memory.bytes() < bytes) sum.memory = group_.buffers().take(bytes);
+  const auto needed = static_cast<int64_t>(num_own_parts()) * bytes;
+  if (sum.memory.bytes() < needed) sum.memory = group_.buffers().take(needed);
   const collective::CallOptions options{
       .name = variable.name(), .signature = signature_, .timeout = group_.timeout()};
   if (division_) {
-    exchange_parts(sum, size, dtype, options);
+    for (size_t part = 0; part < num_own_parts(); ++part) {
+      add_up_local(gradients_, division_->own_replicas(part), &division_->additions_within(part),
+                   sum.variable, sum.memory.data() + static_cast<int64_t>(part) * bytes, size,
+                   dtype);
+    }
+    group_.between().all_reduce_parts({sum.memory.data(), size, dtype}, options);
   } else {
     const auto replicas = static_cast<int>(gradients_.num_replicas());
     add_up_local(gradients_, {0, replicas}, nullptr, sum.variable, sum.memory.data(), size, dtype);
     collective::all_reduce(group_.between(), {sum.memory.data(), size, dtype}, options);
   }
   sum.dense = at::from_blob(sum.memory.data(), size, at::dtype(dtype));
-}
-
-// The rows that were gathered must stay, so this gathers in another way.
-void LateGradients::exchange_parts(Sum& sum, int64_t size, DType dtype,
-                                   const collective::CallOptions& options) {
-  const auto own = static_cast<size_t>(group_.view()->task);
-  const int64_t bytes = size * static_cast<int64_t>(c10::elementSize(dtype));
-  std::vector<int64_t> counts;
-  int64_t before = 0, total = 0;
-  for (size_t task = 0; task < num_parts_.size(); ++task) {
-    counts.push_back(static_cast<int64_t>(num_parts_[task]) * size);
-    if (task < own) before += static_cast<int64_t>(num_parts_[task]) * bytes;
-    total += counts.back();
-  }
-  const Tensor all = at::empty({total}, at::dtype(dtype));
-  char* place = static_cast<char*>(all.data_ptr()) + before;
-  for (size_t part = 0; part < num_own_parts(); ++part, place += bytes) {
-    add_up_local(gradients_, division_->own_replicas(part), &division_->additions_within(part),
-                 sum.variable, place, size, dtype);
-  }
-  collective::all_gather(group_.between(), {all.data_ptr(), total, dtype}, counts, options);
-  division_->add_up_gathered(all.data_ptr(), sum.memory.data(), size, dtype);
 }
 
 }  // namespace cohort::internal

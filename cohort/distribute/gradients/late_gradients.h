@@ -87,7 +87,6 @@ class LateGradients {
   size_t read_part(int task, std::span<const char> message, size_t part);
   void check_rows(int task, const Sum& sum, size_t part) const;
   void exchange_dense(Sum& sum);
-  void exchange_parts(Sum& sum, int64_t size, DType dtype, const collective::CallOptions& options);
 
   const std::vector<distribute::Variable>& all_;
   const ReplicaGradients& gradients_;

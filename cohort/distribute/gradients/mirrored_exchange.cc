@@ -31,60 +31,6 @@ std::vector<distribute::Variable> variables_of(const std::vector<UpdateTarget>& 
 
 size_t local_id(const Replica& replica) { return static_cast<size_t>(replica.local_replica_id()); }
 
-int64_t size_of(const UpdateTarget& target) {
-  return target.variable.impl().local().component(0).numel();
-}
-
-// One thread of all that walk a pass: `thread` of `threads` of member `rank` of `members`.
-struct Walker {
-  int rank;
-  int members;
-  int thread;
-  int threads;
-
-  // Its part of so many elements.
-  SliceRange slice_of(int64_t total) const {
-    const SliceRange members_part = collective::slice_of(total, rank, members);
-    SliceRange own = collective::slice_of(members_part.end - members_part.begin, thread, threads);
-    own.begin += members_part.begin;
-    own.end += members_part.begin;
-    return own;
-  }
-};
-
-// Calls visit(i, elements of target i) for the walker's part of all elements of all targets.
-void walk(std::span<const UpdateTarget> targets, const Walker& walker,
-          FunctionRef<void(size_t, SliceRange)> visit) {
-  int64_t total = 0;
-  for (const UpdateTarget& target : targets) total += size_of(target);
-  const SliceRange mine = walker.slice_of(total);
-  int64_t offset = 0;
-  for (size_t i = 0; i < targets.size(); ++i) {
-    const int64_t size = size_of(targets[i]);
-    visit(i,
-          {std::max<int64_t>(mine.begin - offset, 0), std::min<int64_t>(mine.end - offset, size)});
-    offset += size;
-  }
-}
-
-// Elements that the update of the replica's own gradients touches.
-int64_t elements_of(const Contribution& mine, const optim::UpdateRule& rule) {
-  int64_t elements = 0;
-  for (const Tensor& gradient : mine.gradients) {
-    if (!gradient.defined()) continue;
-    const bool rows_alone = gradient.layout() != at::kStrided && rule.zero_gradient_is_no_op();
-    elements += rows_alone ? gradient._values().numel() : gradient.numel();
-  }
-  return elements;
-}
-
-// How many intra-op threads are worth their cost in a walk over the calling thread's part.
-int threads_for(int64_t elements, size_t members) {
-  constexpr int64_t kLeast = 16 << 10;  // elements for each
-  const int64_t own = elements / static_cast<int64_t>(members);
-  return static_cast<int>(std::clamp<int64_t>(own / kLeast, 1, intra_op_threads()));
-}
-
 void check_same_targets(Contributions all) {
   const Contribution& first = of_replica(all, 0);
   for (size_t r = 1; r < all.size(); ++r) {
@@ -148,6 +94,10 @@ void MirroredExchange::begin(Replica& replica, Arrival arrival) {
   arrival_[local_id(replica)] = arrival;
   gradients_.forget(local_id(replica));
   if (arrival == Arrival::kAtOnce) return;
+  if (works_for_all(replica)) {  // the first replica has come before the others
+    if (local_id(replica) == 0 && between_ != nullptr) between_->begin();
+    return;
+  }
   Contribution mine(*this, replica.replica_id_in_sync_group());
   replica.group().meet(replica.local_replica_id(), "minimize", &mine, [this](Contributions all) {
     check_same_targets(all);
@@ -211,36 +161,42 @@ GradientSources MirroredExchange::sources_of(Contributions replicas) const {
 void MirroredExchange::update_in_one_pass(Replica& replica, Contribution& mine,
                                           const UpdateStep& step,
                                           const optim::StepScalars& scalars) {
-  replica.group().share(
-      replica.local_replica_id(), kCall, &mine,
-      [](Contributions all) {
-        check_same_targets(all);
-        densify(all, /*always=*/false);
-      },
-      [&](Contributions all) {
-        update_slices(replica, sources_of(used(all, step)), step, scalars,
-                      elements_of(mine, step.rule));
-      });
+  const int own = replica.local_replica_id();
+  const auto prepare = [](Contributions all) {
+    check_same_targets(all);
+    densify(all, /*always=*/false);
+  };
+  const auto update = [&](Contributions all, const WorkPart& part) {
+    update_slices(part, sources_of(used(all, step)), step, scalars, elements_of(mine, step.rule));
+  };
+  if (works_for_all(replica)) {
+    replica.group().meet(own, kCall, &mine, [&](Contributions all) {
+      prepare(all);
+      update(all, kWholeWork);
+    });
+  } else {
+    replica.group().share(own, kCall, &mine, prepare,
+                          [&](Contributions all) { update(all, part_of(replica)); });
+  }
   constrain(replica, mine,
             [&](Contributions all) { return GradientSources{.replicas = used(all, step)}; });
 }
 
-void MirroredExchange::update_slices(const Replica& replica, const GradientSources& sources,
+void MirroredExchange::update_slices(const WorkPart& part, const GradientSources& sources,
                                      const UpdateStep& step, const optim::StepScalars& scalars,
                                      int64_t elements) {
   const ScopedPhase phase(profiler::Phase::kUpdate);
-  if (any_on_device_) DevicePass(targets(), sources).update(local_id(replica), step, scalars);
+  if (any_on_device_) {
+    DevicePass(targets(), sources).update(static_cast<size_t>(part.number), step, scalars);
+  }
   if (!any_on_host_) return;
-  if (step.rule.updates_whole_variables()) return update_whole_variables(replica, step, scalars);
-  const int threads = threads_for(elements, local_replicas_);
+  if (step.rule.updates_whole_variables()) return update_whole_variables(part, step, scalars);
+  const int threads = threads_for(elements, part);
   intra_op_parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
     for (int64_t thread = first; thread < last; ++thread) {
       SlicePass pass(targets(), sources);
-      const Walker walker{.rank = replica.local_replica_id(),
-                          .members = static_cast<int>(local_replicas_),
-                          .thread = static_cast<int>(thread),
-                          .threads = threads};
-      walk(targets(), walker, [&](size_t i, SliceRange range) {
+      const ThreadPart own{part, static_cast<int>(thread), threads};
+      walk(targets(), own, [&](size_t i, SliceRange range) {
         if (range.begin >= range.end || !is_on_host(i)) return;
         pass.use(step.rule_of(targets()[i]), scalars);
         pass.update(i, range);
@@ -250,12 +206,11 @@ void MirroredExchange::update_slices(const Replica& replica, const GradientSourc
 }
 
 // Each is the part of the replica in whose share of all elements its middle lies.
-void MirroredExchange::update_whole_variables(const Replica& replica, const UpdateStep& step,
+void MirroredExchange::update_whole_variables(const WorkPart& part, const UpdateStep& step,
                                               const optim::StepScalars& scalars) {
   int64_t total = 0;
   for (const UpdateTarget& target : targets()) total += size_of(target);
-  const SliceRange mine =
-      collective::slice_of(total, replica.local_replica_id(), static_cast<int>(local_replicas_));
+  const SliceRange mine = collective::slice_of(total, part.number, part.of);
   int64_t offset = 0;
   for (size_t i = 0; i < targets().size(); ++i) {
     const UpdateTarget& target = targets()[i];
@@ -281,25 +236,33 @@ void MirroredExchange::make_sums_whole() {
 UpdateResult MirroredExchange::update_from_sums(Replica& replica, Contribution& mine,
                                                 const UpdateStep& step,
                                                 const optim::StepScalars& scalars) {
+  const int own = replica.local_replica_id();
+  const auto update = [&](Contributions all, const WorkPart& part) {
+    if (!sums_.result.updated) return;
+    update_slices(part,
+                  {.replicas = all,
+                   .sums = sums_.dense,
+                   .scale = sums_.scale,
+                   .scale_on_device = sums_.scale_on_device,
+                   .rows = sums_.rows,
+                   .row_additions = division_ ? &division_->additions() : nullptr},
+                  step, scalars, elements_of(mine, step.rule));
+  };
+  const bool for_all = works_for_all(replica);
+  const auto update_for_all = [&](Contributions all) {
+    if (for_all) update(all, kWholeWork);
+  };
   if (crosses_tasks(step)) {
-    sum_over_tasks(replica, mine, step);
+    sum_over_tasks(replica, mine, step, update_for_all);
   } else {
-    sum_within_task(replica, mine, step);
+    sum_within_task(replica, mine, step, update_for_all);
   }
   const UpdateResult result = sums_.result;
-  replica.group().share(
-      replica.local_replica_id(), kCall, &mine, [](Contributions) {},
-      [&](Contributions all) {
-        if (!result.updated) return;
-        update_slices(replica,
-                      {.replicas = all,
-                       .sums = sums_.dense,
-                       .scale = sums_.scale,
-                       .scale_on_device = sums_.scale_on_device,
-                       .rows = sums_.rows,
-                       .row_additions = division_ ? &division_->additions() : nullptr},
-                      step, scalars, elements_of(mine, step.rule));
-      });
+  if (!for_all) {
+    replica.group().share(
+        own, kCall, &mine, [](Contributions) {},
+        [&](Contributions all) { update(all, part_of(replica)); });
+  }
   if (result.updated) {
     constrain(replica, mine, [&](Contributions all) {
       return GradientSources{.replicas = all, .sums = sums_.dense, .rows = sums_.rows};
@@ -318,18 +281,15 @@ void MirroredExchange::constrain(Replica& replica, Contribution& mine,
       });
 }
 
-void MirroredExchange::sum_over_tasks(Replica& replica, Contribution& mine,
-                                      const UpdateStep& step) {
+void MirroredExchange::sum_over_tasks(Replica& replica, Contribution& mine, const UpdateStep& step,
+                                      FunctionRef<void(Contributions)> update) {
   collective::SyncGroup& group = replica.group();
   const int own = replica.local_replica_id();
-  group.share(
-      own, kCall, &mine,
-      [&](Contributions all) {
-        check_same_targets(all);
-        between_->settle(all, arrival_[0]);
-      },
-      [&](Contributions) { between_->add_up_rest(); });
-  group.meet(own, kCall, &mine, [&](Contributions all) {
+  const auto settle = [&](Contributions all) {
+    check_same_targets(all);
+    between_->settle(all, arrival_[0]);
+  };
+  const auto finish = [&](Contributions all) {
     {
       const ScopedPhase phase(profiler::Phase::kReduce);
       between_->finish(all, step);
@@ -338,30 +298,50 @@ void MirroredExchange::sum_over_tasks(Replica& replica, Contribution& mine,
     sums_.dense.assign(between_->dense().begin(), between_->dense().end());
     sums_.rows.assign(between_->rows().begin(), between_->rows().end());
     transform_sums(step);
-  });
+    update(all);
+  };
+  if (works_for_all(replica)) {
+    return group.meet(own, kCall, &mine, [&](Contributions all) {
+      settle(all);
+      between_->add_up_rest();
+      finish(all);
+    });
+  }
+  group.share(own, kCall, &mine, settle, [&](Contributions) { between_->add_up_rest(); });
+  group.meet(own, kCall, &mine, finish);
 }
 
-void MirroredExchange::sum_within_task(Replica& replica, Contribution& mine,
-                                       const UpdateStep& step) {
+void MirroredExchange::sum_within_task(Replica& replica, Contribution& mine, const UpdateStep& step,
+                                       FunctionRef<void(Contributions)> update) {
   collective::SyncGroup& group = replica.group();
   const int own = replica.local_replica_id();
-  group.share(
-      own, kCall, &mine,
-      [&](Contributions all) {
-        check_same_targets(all);
-        densify(all, /*always=*/true);
-        prepare_sums(used(all, step));
-      },
-      [&](Contributions all) {
-        const ScopedPhase phase(profiler::Phase::kReduce);
-        SlicePass pass(targets(), sources_of(used(all, step)));
-        const Walker walker{own, static_cast<int>(local_replicas_), 0, 1};
-        walk(targets(), walker, [&](size_t i, SliceRange range) {
-          if (range.begin < range.end && is_on_host(i)) pass.add_up(i, range, sums_.memory[i]);
-        });
-        if (any_on_device_ && own == 0) add_up_on_devices(used(all, step));
-      });
-  group.meet(own, kCall, &mine, [&](Contributions) { transform_sums(step); });
+  const auto prepare = [&](Contributions all) {
+    check_same_targets(all);
+    densify(all, /*always=*/true);
+    prepare_sums(used(all, step));
+  };
+  const auto add_up = [&](Contributions all, const WorkPart& part) {
+    const ScopedPhase phase(profiler::Phase::kReduce);
+    SlicePass pass(targets(), sources_of(used(all, step)));
+    walk(targets(), {part, 0, 1}, [&](size_t i, SliceRange range) {
+      if (range.begin < range.end && is_on_host(i)) pass.add_up(i, range, sums_.memory[i]);
+    });
+    if (any_on_device_ && part.number == 0) add_up_on_devices(used(all, step));
+  };
+  if (works_for_all(replica)) {
+    return group.meet(own, kCall, &mine, [&](Contributions all) {
+      prepare(all);
+      add_up(all, kWholeWork);
+      transform_sums(step);
+      update(all);
+    });
+  }
+  group.share(own, kCall, &mine, prepare,
+              [&](Contributions all) { add_up(all, part_of(replica)); });
+  group.meet(own, kCall, &mine, [&](Contributions all) {
+    transform_sums(step);
+    update(all);
+  });
 }
 
 void MirroredExchange::add_up_on_devices(Contributions all) {

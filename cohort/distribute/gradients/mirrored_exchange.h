@@ -7,9 +7,11 @@
 
 #include "cohort/collective/group_view.h"
 #include "cohort/collective/sum_division.h"
+#include "cohort/core/function_ref.h"
 #include "cohort/distribute/gradients/gradient_contribution.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
 #include "cohort/distribute/gradients/replica_gradients.h"
+#include "cohort/distribute/gradients/slice_walk.h"
 #include "cohort/distribute/gradients/task_sums.h"
 
 namespace cohort::internal {
@@ -60,8 +62,14 @@ class MirroredExchange final : public GradientExchange {
                           const optim::StepScalars& scalars);
   UpdateResult update_from_sums(Replica& replica, Contribution& mine, const UpdateStep& step,
                                 const optim::StepScalars& scalars);
-  void sum_over_tasks(Replica& replica, Contribution& mine, const UpdateStep& step);
-  void sum_within_task(Replica& replica, Contribution& mine, const UpdateStep& step);
+  WorkPart part_of(const Replica& replica) const {
+    return {replica.local_replica_id(), static_cast<int>(local_replicas_)};
+  }
+  // `update` is called once the sums are there, by one thread while the others wait.
+  void sum_over_tasks(Replica& replica, Contribution& mine, const UpdateStep& step,
+                      FunctionRef<void(Contributions)> update);
+  void sum_within_task(Replica& replica, Contribution& mine, const UpdateStep& step,
+                       FunctionRef<void(Contributions)> update);
   // Called by one thread, while the others wait.
   void prepare_sums(Contributions all);
   void add_up_on_devices(Contributions all);
@@ -73,15 +81,22 @@ class MirroredExchange final : public GradientExchange {
   void scale_sum(size_t i, double factor);
   void square_sums();
   GradientSources sources_of(Contributions replicas) const;
-  void update_slices(const Replica& replica, const GradientSources& sources, const UpdateStep& step,
+  void update_slices(const WorkPart& part, const GradientSources& sources, const UpdateStep& step,
                      const optim::StepScalars& scalars, int64_t elements);
+  // Whether one replica does the work of all, because they run one at a time: nothing is gained
+  // where each does its part in its turn, and a turn costs a change of threads. For the same reason
+  // they do not meet before the backward pass; what they would compare there, they compare after
+  // it, and no bucket leaves before the last of them has come.
+  bool works_for_all(Replica& replica) const {
+    return replica.group().threads().takes_turns() && !any_on_device_;
+  }
   // After all threads have updated their slices: what the variables' constraints ask for, of those
   // that have a gradient. `sources` are made of the contributions.
   void constrain(Replica& replica, Contribution& mine,
                  FunctionRef<GradientSources(Contributions)> sources);
   // Makes sums on the host dense and scaled, for rules that update whole variables.
   void make_sums_whole();
-  void update_whole_variables(const Replica& replica, const UpdateStep& step,
+  void update_whole_variables(const WorkPart& part, const UpdateStep& step,
                               const optim::StepScalars& scalars);
 
   bool is_on_host(size_t i) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/variables/local_variable.h"
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/collective/slices.h"
 #include "cohort/core/error.h"
 #include "cohort/core/structure/contiguous_elements.h"
@@ -104,9 +105,9 @@ void SparseRowSum::skip_to(int64_t id) {
   }
 }
 
-int64_t SparseRowSum::next_id(int64_t end) const {
+int64_t SparseRowSum::next_id_of(const Sources& sources, int64_t end) {
   int64_t id = end;
-  for (const Source& source : sources_) {
+  for (const Source& source : sources) {
     if (source.next != source.end) id = std::min(id, source.next->id);
   }
   return id;
@@ -200,10 +201,10 @@ int64_t SparseRowSum::num_rows() const {
 
 int64_t SparseRowSum::write_ids(int64_t* out) const {
   const int64_t* const begin = out;
-  SparseRowSum left = *this;
-  for (int64_t id = left.next_id(kNoId); id != kNoId; id = left.next_id(kNoId)) {
+  Sources left = sources_;
+  for (int64_t id = next_id_of(left, kNoId); id != kNoId; id = next_id_of(left, kNoId)) {
     *out++ = id;
-    for (Source& source : left.sources_) {
+    for (Source& source : left) {
       while (source.next != source.end && source.next->id == id) ++source.next;
     }
   }

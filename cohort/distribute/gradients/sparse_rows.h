@@ -64,7 +64,7 @@ class SparseRowSum {
   // Passes over the rows before `id`.
   void skip_to(int64_t id);
   // The next id before `end` that any gradient has; `end` where none is left.
-  int64_t next_id(int64_t end) const;
+  int64_t next_id(int64_t end) const { return next_id_of(sources_, end); }
   // The sum of all rows of `id`, which must be the next one; then moves past them. The rows of each
   // gradient are added first, then the gradients in their order (add_as), as if each were dense.
   // The result is in `sum`, or is the row itself if there is only one. `scratch`: as long as `sum`.
@@ -87,9 +87,12 @@ class SparseRowSum {
     Iterator end;
   };
 
+  using Sources = c10::SmallVector<Source, 8>;
+
+  static int64_t next_id_of(const Sources& sources, int64_t end);
   const char* take_in_tree(int64_t id, int64_t row_size, DType dtype, char* sum);
 
-  c10::SmallVector<Source, 4> sources_;
+  Sources sources_;
   const collective::Additions* additions_ = nullptr;
   c10::SmallVector<const void*, 8> parts_;
   // These two serve take_in_tree: what each gradient has, and memory for sums of rows of one id.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cohort/collective/add_in_tree.h"
 #include "cohort/collective/slices.h"
 #include "cohort/core/profiler/phase.h"
 #include "cohort/distribute/gradients/device_sum.h"
@@ -89,8 +90,7 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
         .name = name, .signature = signature, .timeout = owner.timeout_, .plan = owner.plan_.get()};
     try {
       if (owner.division_ != nullptr) {
-        owner.division_->add_up_tasks(communicator, parts[owner.turn_ % 2].data(), memory.data(),
-                                      elements, dtype, owner.gathered_, options);
+        communicator.all_reduce_parts({memory.data(), elements, dtype}, options);
       } else if (device.is_cpu()) {
         collective::all_reduce(communicator, {memory.data(), elements, dtype}, options);
       } else {  // what reads the sums comes after them in the stream
@@ -111,11 +111,10 @@ struct TaskBuckets::Bucket final : collective::PostedCall {
   const DType dtype;
   const c10::Device device;
   std::vector<size_t> variables;
-  int64_t gradients = 0;                   // elements of all gradients
-  int64_t elements = 0;                    // of the whole
-  collective::BufferPool::Piece memory;    // on the host
-  collective::BufferPool::Piece parts[2];  // of a division: what this task brings, in turn
-  Tensor on_device;                        // in its place
+  int64_t gradients = 0;                 // elements of all gradients
+  int64_t elements = 0;                  // of the whole
+  collective::BufferPool::Piece memory;  // on the host: the parts of this task, then their sum
+  Tensor on_device;                      // in its place
   c10::Stream stream{c10::Stream::DEFAULT, c10::Device(c10::kCPU)};  // that wrote it
   std::string name;
   std::string signature;
@@ -131,7 +130,6 @@ TaskBuckets::TaskBuckets(const std::vector<Variable>& all, const std::vector<siz
     : gradients_(gradients),
       group_(group),
       division_(group.view()->division),
-      gathered_(group.buffers()),
       place_of_(all.size()),
       signature_(options.signature) {
   int64_t bytes = 0;
@@ -164,11 +162,8 @@ void TaskBuckets::take_memory(const std::vector<Variable>& all, const TaskBucket
     Bucket& bucket = *buckets_[p];
     bucket.elements = bucket.gradients + 2 * static_cast<int64_t>(bucket.variables.size());
     if (bucket.device.is_cpu()) {
-      bucket.memory = group_.buffers().take(bucket.bytes());
-      if (division_ != nullptr) {
-        const auto parts = static_cast<int64_t>(division_->own_parts().size());
-        for (auto& piece : bucket.parts) piece = group_.buffers().take(parts * bucket.bytes());
-      }
+      const size_t parts = division_ != nullptr ? division_->own_parts().size() : 1;
+      bucket.memory = group_.buffers().take(static_cast<int64_t>(parts) * bucket.bytes());
     } else {
       bucket.on_device =
           at::empty({bucket.gradients}, at::dtype(bucket.dtype).device(bucket.device));
@@ -186,18 +181,12 @@ void TaskBuckets::take_memory(const std::vector<Variable>& all, const TaskBucket
   }
 }
 
-TaskBuckets::~TaskBuckets() {
-  group_.drain();
-  for (const auto& bucket : buckets_) {  // a slower task may still be reading
-    for (auto& piece : bucket->parts) group_.buffers().set_aside(std::move(piece));
-  }
-}
+TaskBuckets::~TaskBuckets() { group_.drain(); }
 
 void TaskBuckets::begin() {
   group_.drain();
   timeout_ = group_.timeout();
   std::lock_guard lock(mutex_);
-  ++turn_;
   next_to_post_ = 0;
   for (const auto& bucket : buckets_) {
     bucket->missing = bucket->variables.size() * gradients_.num_replicas();
@@ -236,7 +225,7 @@ void TaskBuckets::add_up_on_host(Bucket& bucket) {
   }
   for (size_t part = 0; part < division_->own_parts().size(); ++part) {
     add_up_part(bucket, division_->own_replicas(part), &division_->additions_within(part),
-                bucket.parts[turn_ % 2].data() + static_cast<int64_t>(part) * bucket.bytes());
+                bucket.memory.data() + static_cast<int64_t>(part) * bucket.bytes());
   }
 }
 

@@ -9,7 +9,7 @@
 // how many of those are sparse.
 //
 // If sums follow a tree over the replicas (SumDivision), a bucket has such a piece for each of
-// the task's parts, twice in turn: other tasks read them where they lie. The sum goes elsewhere.
+// the task's parts, one after another, and the sum takes the place of the first.
 //
 // Where the communicator works on devices, gradients of variables there are added up in buckets
 // that are memory of the variable's first device. They travel in the order of its stream, so that
@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "cohort/collective/call_plan.h"
-#include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/sum_division.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/gradients/replica_gradients.h"
@@ -111,8 +110,6 @@ class TaskBuckets {
   const ReplicaGradients& gradients_;
   collective::SyncGroup& group_;
   const std::shared_ptr<const collective::SumDivision> division_;  // null: in replica order
-  collective::GatheredBytes gathered_;  // of the bucket that is exchanged
-  size_t turn_ = 0;                     // of the step
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Place> place_of_;  // by variable
   std::shared_ptr<collective::CallPlan> plan_;
