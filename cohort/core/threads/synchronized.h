@@ -25,28 +25,35 @@ class Synchronized {
   class [[nodiscard]] Access {
    public:
     Access(Owner& owner, bool changes) : owner_(owner), lock_(owner.mutex_), changes_(changes) {}
-    // Wakes with the lock held: who waits may end the value right after.
-    ~Access() {
-      if (changes_) owner_.changed_.notify_all();
-    }
+    ~Access() { tell(); }
     Access(const Access&) = delete;
     Access& operator=(const Access&) = delete;
 
     Value& operator*() const { return owner_.value_; }
     Value* operator->() const { return &owner_.value_; }
 
+    // Those who wait look again, as they do at the end of a change.
+    void wake() { owner_.changed_.notify_all(); }
+
     // Others may have the value while this waits until `condition()`, which is asked after each
     // change. With a deadline it returns whether the condition came true by then.
     template <class Condition>
     void wait(Condition condition) {
+      tell();
       owner_.changed_.wait(lock_, condition);
     }
     template <class Condition>
     bool wait_until(Clock::time_point deadline, Condition condition) {
+      tell();
       return owner_.changed_.wait_until(lock_, deadline, condition);
     }
 
    private:
+    // With the lock held: who waits may end the value right after.
+    void tell() {
+      if (changes_) wake();
+    }
+
     Owner& owner_;
     std::unique_lock<std::mutex> lock_;
     const bool changes_;
@@ -62,7 +69,7 @@ class Synchronized {
   // To read, or to change what nobody waits for.
   Reading lock() const { return {*this, false}; }
   Changing lock() { return {*this, false}; }
-  // To change: those who wait look again when the access ends.
+  // To change: those who wait look again when the access ends, or waits itself.
   Changing change() { return {*this, true}; }
 
  private:

@@ -27,6 +27,33 @@ TEST(Synchronized, ChangesWakeThoseWhoWait) {
   waits.join();
 }
 
+TEST(Synchronized, AWaitTellsOthersOfTheChangeBeforeIt) {
+  Synchronized<int> value(0);
+  std::thread answers([&] {
+    auto now = value.change();
+    now.wait([&] { return *now == 1; });
+    *now = 2;
+  });
+  auto now = value.change();
+  *now = 1;
+  EXPECT_TRUE(now.wait_until(Clock::now() + hours(1), [&] { return *now == 2; }));
+  answers.join();
+}
+
+TEST(Synchronized, WhoOnlyHasItWakesOthersOnDemand) {
+  Synchronized<int> value(0);
+  std::thread waits([&] {
+    auto now = value.lock();
+    now.wait([&] { return *now == 1; });
+  });
+  {
+    auto now = value.lock();
+    *now = 1;
+    now.wake();
+  }
+  waits.join();
+}
+
 TEST(Synchronized, WaitsEndAtTheDeadline) {
   const Synchronized<int> value(1);
   const auto deadline = Clock::now() + milliseconds(5);
