@@ -32,7 +32,7 @@ class Synchronized {
     Value& operator*() const { return owner_.value_; }
     Value* operator->() const { return &owner_.value_; }
 
-    // Those who wait look again, as they do at the end of a change.
+    // Lets who waits look again, as the end of a change does.
     void wake() { owner_.changed_.notify_all(); }
 
     // Others may have the value while this waits until `condition()`, which is asked after each
@@ -49,7 +49,7 @@ class Synchronized {
     }
 
    private:
-    // With the lock held: who waits may end the value right after.
+    // It holds the lock: who waits may end the value right after.
     void tell() {
       if (changes_) wake();
     }

@@ -121,7 +121,7 @@ class PoolingImpl : public Layer {
   bool is_same() const { return given_.padding == Padding::kSame; }
 
  private:
-  // As Keras saves them.
+  // The options as Keras saves them.
   static Options saved(Options options, const Size& pool_size) {
     options.strides = options.strides.value_or(pool_size);
     options.padding = internal::lower(options.padding);
