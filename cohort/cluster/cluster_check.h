@@ -3,7 +3,7 @@
 // and not a wait for peers that never come.
 //
 //   check_cluster(spec, TaskId{"worker", 1}, {.source = "TF_CONFIG"});
-//   // InvalidArgument: TF_CONFIG: cluster.worker[1]: '10.0.0.2:0' has the port '0'; ports are 1 to 65535
+//   // InvalidArgument: TF_CONFIG: cluster.worker[1]: '10.0.0.2:0' has the port '0'; ...
 #pragma once
 
 #include <optional>

@@ -3,9 +3,9 @@
 //
 //   tf::distribute::Server server(resolver);
 //   tf::distribute::Coordination& cluster = server.coordination();
-//   cluster.wait_for_start();                        // all tasks are there, or an error names who is not
+//   cluster.wait_for_start();        // all tasks are there, or an error names who is not
 //   cluster.set("data/seed", "42");
-//   cluster.barrier("initialised");                  // throws Unavailable if a task is lost meanwhile
+//   cluster.barrier("initialised");  // throws Unavailable if a task is lost meanwhile
 //   cluster.get("data/seed", std::chrono::seconds(5));
 //
 // docs/membership.md says what a person sees for each fault.

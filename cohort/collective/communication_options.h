@@ -1,7 +1,7 @@
 // How the tasks of a strategy exchange values.
 //
 //   tf::distribute::MultiWorkerMirroredStrategy strategy(
-//       {.communication_options = {.bytes_per_pack = 1 << 20, .timeout = std::chrono::minutes(2)}});
+//       {.communication_options = {.bytes_per_pack = 1 << 20, .timeout = std::chrono::hours(1)}});
 #pragma once
 
 #include <chrono>

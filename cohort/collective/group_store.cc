@@ -1,12 +1,11 @@
 #include "cohort/collective/group_store.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 
 #include "cohort/cluster/coordination.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/synchronized.h"
 
 namespace cohort::collective {
 namespace {
@@ -37,33 +36,24 @@ class ClusterStore final : public GroupStore {
 class MemoryStore final : public GroupStore {
  public:
   void set(const std::string& key, const std::string& value) override {
-    {
-      std::lock_guard lock(mutex_);
-      values_[key] = value;
-    }
-    changed_.notify_all();
+    values_.change()->insert_or_assign(key, value);
   }
   std::string get(const std::string& key, Clock::time_point deadline) override {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_until(lock, deadline, [&] { return values_.contains(key); })) {
+    auto values = values_.lock();
+    if (!values.wait_until(deadline, [&] { return values->contains(key); })) {
       throw DeadlineExceededError(internal::str("nobody has set '", key, "' in time"));
     }
-    return values_[key];
+    return values->at(key);
   }
   std::optional<std::string> find(const std::string& key) override {
-    const std::lock_guard lock(mutex_);
-    const auto found = values_.find(key);
-    return found == values_.end() ? std::nullopt : std::optional(found->second);
+    const auto values = values_.lock();
+    const auto found = values->find(key);
+    return found == values->end() ? std::nullopt : std::optional(found->second);
   }
-  bool remove(const std::string& key) override {
-    std::lock_guard lock(mutex_);
-    return values_.erase(key) != 0;
-  }
+  bool remove(const std::string& key) override { return values_.lock()->erase(key) != 0; }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;  // guarded by mutex_
+  internal::Synchronized<std::map<std::string, std::string>> values_;
 };
 
 }  // namespace

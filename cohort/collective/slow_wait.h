@@ -3,7 +3,7 @@
 //   SlowWait slow(member.slow_after);
 //   while (!arrived()) {
 //     sleep_until(std::min(deadline, slow.due()));
-//     if (slow.is_due()) slow.warn("all_reduce 'losses'", "/job:worker/task:0", "/job:worker/task:1");
+//     if (slow.is_due()) slow.warn("all_reduce 'x'", "/job:worker/task:0", "/job:worker/task:1");
 //   }
 #pragma once
 

@@ -1,6 +1,6 @@
 // User functions on elements, type-erased: what map and filter run.
 //
-//   dataset.map([](const Tensor& image, const Tensor& label) { return tuple(image / 255, label); });
+//   dataset.map([](const Tensor& x, const Tensor& y) { return tuple(x / 255, y); });
 //   numbers.map([](int64_t x) { return 2 * x; });         // over records, as one loop per block
 //
 // What a function takes and how: core/structure_call.h; what it may return: core/to_structure.h. A

@@ -1,6 +1,6 @@
 // Keeps the latest checkpoints of a directory and deletes older ones.
 //
-//   train::CheckpointManager manager(train::Checkpoint({{"model", model}, {"optimizer", optimizer}}),
+//   train::CheckpointManager manager(train::Checkpoint({{"model", model}}),
 //                                    directory, {.max_to_keep = 3});
 //   if (manager.latest_checkpoint()) {
 //     manager.checkpoint().restore(manager.latest_checkpoint()).assert_existing_objects_matched();

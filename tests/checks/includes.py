@@ -7,8 +7,11 @@
 - No gRPC or protobuf header appears in a public header.
 - <cohort/data.h> includes what <cohort/cohort.h> does of core and data.
 - x.cc includes x.h first, so that x.h is known to compile on its own.
+- Who calls quoted() includes cohort/core/text.h, or x.cc's own x.h does: without it, a call with a std::string silently
+  finds std::quoted, whose text is another.
 """
 
+import re
 from pathlib import Path
 
 import tree
@@ -17,6 +20,8 @@ GRANTS = Path(__file__).with_name("libtorch_headers.txt")
 FOLDERS = ("cohort", "examples", "tools", "bench", "tests")
 NOWHERE = {"torch/torch.h", "ATen/ATen.h", "torch/all.h", "torch/extension.h"}
 LIBTORCH = ("torch/", "ATen/", "c10/", "caffe2/")
+TEXT = "cohort/core/text.h"
+QUOTED = re.compile(r"(?<![\w:.>])(?:(?:cohort::)?internal::)?quoted\(")
 WIRE = ("grpc", "google/protobuf", "absl/")
 
 
@@ -76,6 +81,18 @@ def check_own_header_first(root, where, text):
     return [f'{where}:1: the first include must be "{header}"']
 
 
+def check_quoted(root, where, text):
+    use = QUOTED.search(tree.without_comments(text))
+    if use is None or where == TEXT:
+        return []
+    header = root / Path(where).with_suffix(".h")
+    texts = [text, header.read_text()] if header.is_file() else [text]
+    if any(name == TEXT for one in texts for _, _, name in tree.includes(one)):
+        return []
+    return [f"{where}:{text.count(chr(10), 0, use.start()) + 1}: include \"{TEXT}\" for quoted(): without it "
+            "std::quoted may be called instead"]
+
+
 def check_data_header(root):
     def included(header):
         path = root / "cohort" / header
@@ -96,6 +113,7 @@ def check(root):
             offences += check_file(where, text, grants, where in public)
             if folder in ("cohort", "tools"):
                 offences += check_own_header_first(root, where, text)
+            offences += check_quoted(root, where, text)
     offences += check_data_header(root)
     for where in grants:
         if where != "*" and not (root / where).is_file():

@@ -210,6 +210,16 @@ class PlantedOffences(unittest.TestCase):
             self.root, "cohort/core/a.cc", '#include <vector>\n#include "cohort/core/a.h"\n')
         self.assert_offence(found, "cohort/core/a.h")
 
+    def test_quoted_without_its_header(self):
+        for call in ("quoted(name)", "internal::quoted(name)", "cohort::internal::quoted(name)"):
+            found = includes.check_quoted(self.root, "cohort/core/a.cc", f"#include <string>\nauto x = {call};\n")
+            self.assert_offence(found, "cohort/core/a.cc:2", "std::quoted")
+        for text in ('#include "cohort/core/text.h"\nauto x = quoted(name);\n', "// quoted(name)\n", "std::quoted(name);\n",
+                     "was_quoted(name);\n"):
+            self.assertEqual(includes.check_quoted(self.root, "cohort/core/a.cc", text), [])
+        self.write("cohort/core/a.h", '#include "cohort/core/text.h"\n')
+        self.assertEqual(includes.check_quoted(self.root, "cohort/core/a.cc", "quoted(name);\n"), [])
+
     def test_code_loading(self):
         for call in ("torch::load(x)", "torch::jit::load(f)", 'dlopen("a", 1)', "system (cmd)",
                      'popen("ls")', "torch::pickle_load(x)"):

@@ -2,26 +2,22 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string>
-#include <thread>
+
+#include "cohort/core/host/polling_thread.h"
 
 namespace cohort::internal::security {
 
 // Thread safety: none.
 class InsecureWarning {
  public:
-  // `whose`: "/job:ps/task:0 at 0.0.0.0:2222". Errors: ResourceExhausted (no thread).
+  // `whose`: "/job:ps/task:0 at 0.0.0.0:2222". Errors: ResourceExhausted (no thread, no
+  // descriptor).
   explicit InsecureWarning(const std::string& whose,
                            std::chrono::milliseconds period = std::chrono::minutes(1));
-  ~InsecureWarning();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool end_ = false;
-  std::thread thread_;
+  PollingThread thread_;
 };
 
 }  // namespace cohort::internal::security

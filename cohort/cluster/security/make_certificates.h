@@ -1,7 +1,7 @@
 // A cluster's own certificate authority and one certificate for each task, as files.
 //
-//   make_certificates({.cluster = "mnist", .tasks = {{"worker", 0}, {"ps", 0}}, .directory = "certs"});
-//   // certs/ca.pem, certs/ca.key, certs/worker-0.pem, certs/worker-0.key, ...
+//   make_certificates({.cluster = "mnist", .tasks = {{"worker", 0}}, .directory = "certs"});
+//   // certs/ca.pem, certs/ca.key, certs/worker-0.pem, certs/worker-0.key
 #pragma once
 
 #include <chrono>

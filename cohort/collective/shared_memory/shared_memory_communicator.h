@@ -2,7 +2,7 @@
 // one slice of all tasks' values directly from where they lie, and a call is a few atomic
 // operations and, where somebody must wait for long, a futex.
 //
-//   if (every task's internal::host_identity() is the same) communicator = make_shared_memory_communicator(member);
+//   if (all host identities are one) communicator = make_shared_memory_communicator(member);
 #pragma once
 
 #include <memory>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -26,32 +26,20 @@ class Sleepers {
  public:
   // Errors: std::system_error (no thread to be had).
   explicit Sleepers(int count) {
-    std::thread([state = state_, count] {
+    std::thread([over = over_, count] {
       set_thread_name("openmp-sleepers");
       std::atomic<int> begun{0};
 #pragma omp parallel num_threads(count + 1)
       begun.fetch_add(1);
-      std::unique_lock lock(state->mutex);
-      state->changed.wait(lock, [&] { return state->over; });
+      over->wait();
     }).detach();
   }
-  ~Sleepers() {
-    {
-      const std::lock_guard lock(state_->mutex);
-      state_->over = true;
-    }
-    state_->changed.notify_all();
-  }
+  ~Sleepers() { over_->count_down(); }
   Sleepers(const Sleepers&) = delete;
   Sleepers& operator=(const Sleepers&) = delete;
 
  private:
-  struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool over = false;  // guarded by mutex
-  };
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  const std::shared_ptr<std::latch> over_ = std::make_shared<std::latch>(1);
 };
 
 // Never destroyed: at the end of the process its threads go with it.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <map>
@@ -16,6 +15,7 @@
 #include "cohort/core/program/start_thread.h"
 #include "cohort/core/text.h"
 #include "cohort/core/threads/bounded_wait.h"
+#include "cohort/core/threads/synchronized.h"
 
 namespace cohort::internal {
 namespace {
@@ -31,14 +31,10 @@ class Caller {
 
   // Errors: ResourceExhausted (names `action`).
   explicit Caller(const std::string& action) {
-    start_thread("for " + action, [state = state_] { state->work(); }).detach();
+    start_thread("for " + action, [state = state_] { work(*state); }).detach();
   }
   // The thread ends with the call it is in.
-  ~Caller() {
-    const std::lock_guard lock(state_->mutex);
-    state_->ended = true;
-    state_->changed.notify_all();
-  }
+  ~Caller() { state_->change()->ended = true; }
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
 
@@ -46,63 +42,60 @@ class Caller {
   // within `timeout`: names `action`).
   void run(milliseconds timeout, const std::string& action, Call call) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
-    std::unique_lock lock(state_->mutex);
-    const auto wait = [&](const auto& condition) {
-      if (state_->changed.wait_until(lock, deadline, condition)) return;
+    const auto own = std::make_shared<Request>(Request{.call = std::move(call)});
+    const auto wait = [&](auto& state, const auto& condition) {
+      if (state.wait_until(deadline, condition)) return;
       throw DeadlineExceededError(str(action, " has not come back within ", timeout.count(),
                                       " ms: the device or the server of the file does not answer"));
     };
-    wait([&] { return !state_->current; });
-    const auto own = std::make_shared<Request>();
-    own->call = std::move(call);
-    state_->current = own;
-    state_->changed.notify_all();
-    wait([&] { return own->done; });
+    {
+      auto state = state_->change();
+      wait(state, [&] { return !state->current; });
+      state->current = own;
+    }
+    auto state = state_->lock();
+    wait(state, [&] { return own->done; });
     if (own->error) std::rethrow_exception(own->error);
   }
 
   // Whether no call is under way.
-  bool is_free() const {
-    const std::lock_guard lock(state_->mutex);
-    return !state_->current;
-  }
+  bool is_free() const { return !state_->lock()->current; }
 
  private:
   struct Request {
-    Call call;
+    Call call = {};
     bool done = false;
-    std::exception_ptr error;
+    std::exception_ptr error = {};
   };
   struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::shared_ptr<Request> current;  // null: the thread is free; guarded by mutex, as it is
-    bool ended = false;                // guarded by mutex
-
-    void work() {
-      std::unique_lock lock(mutex);
-      while (true) {
-        changed.wait(lock, [this] { return ended || current; });
-        if (!current) return;
-        Call call = std::move(current->call);
-        lock.unlock();
-        std::exception_ptr error;
-        try {
-          call();
-        } catch (...) {
-          error = std::current_exception();
-        }
-        call = nullptr;  // may close a file, which may take its time too
-        lock.lock();
-        current->error = error;
-        current->done = true;
-        current = nullptr;
-        changed.notify_all();
-      }
-    }
+    std::shared_ptr<Request> current;  // null: the thread is free
+    bool ended = false;
   };
 
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  static void work(Synchronized<State>& shared) {
+    while (true) {
+      Call call;
+      {
+        auto state = shared.lock();
+        state.wait([&] { return state->ended || state->current; });
+        if (!state->current) return;
+        call = std::move(state->current->call);
+      }
+      std::exception_ptr error;
+      try {
+        call();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      call = nullptr;  // may close a file, which may take its time too
+      auto state = shared.change();
+      state->current->error = error;
+      state->current->done = true;
+      state->current = nullptr;
+    }
+  }
+
+  const std::shared_ptr<Synchronized<State>> state_ = std::make_shared<Synchronized<State>>();
 };
 using CallerPtr = std::shared_ptr<Caller>;
 

@@ -6,15 +6,12 @@
 //   behind.drain();                      // everything was written
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <functional>
-#include <mutex>
 #include <string_view>
-#include <thread>
 
 #include "cohort/core/files/aligned_buffer.h"
+#include "cohort/core/threads/worker_thread.h"
 
 namespace cohort::internal {
 
@@ -22,31 +19,19 @@ namespace cohort::internal {
 // the next call here, and ends the writing.
 class WriteBehind {
  public:
-  // Errors: ResourceExhausted (no thread to be had).
+  // Its end waits for the write in progress. Errors: ResourceExhausted (no thread to be had).
   explicit WriteBehind(std::function<void(std::string_view)> write);
-  // Waits for the write in progress; a block that waits is dropped.
-  ~WriteBehind();
-  WriteBehind(const WriteBehind&) = delete;
-  WriteBehind& operator=(const WriteBehind&) = delete;
 
   // Takes a full buffer and leaves an empty one in its place. Waits while the block before is being
   // written: as long as the device takes, like the write itself.
   void exchange(AlignedBuffer& buffer, size_t filled);
   // Waits until all that was handed over is written.
-  void drain();
+  void drain() { thread_.wait(); }
 
  private:
-  void run();
-  void wait_until_idle(std::unique_lock<std::mutex>& lock);
-
   const std::function<void(std::string_view)> write_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  AlignedBuffer block_;       // the thread's while filled_ > 0, else guarded by mutex_
-  size_t filled_ = 0;         // guarded by mutex_
-  bool stopping_ = false;     // guarded by mutex_
-  std::exception_ptr error_;  // guarded by mutex_
-  std::thread thread_;
+  AlignedBuffer block_;  // the thread's while it writes
+  WorkerThread thread_{"to write files with", "cohort/write"};
 };
 
 }  // namespace cohort::internal

@@ -2,11 +2,11 @@
 // an exception has other tasks to tell. Its destructor runs while the exception is on its way and
 // cannot see it, but the code that catches it can.
 //
-//   FailureFrame frame;                          // run_program
+//   FailureFrame frame;                        // run_program
 //   try {
-//     program();                                 // a destructor: FailureFrame::current()->leave(me)
+//     program();                               // a destructor: FailureFrame::current()->leave(me)
 //   } catch (...) {
-//     frame.caught(std::current_exception());    // me->on_failure(the exception)
+//     frame.caught(std::current_exception());  // me->on_failure(the exception)
 //   }
 #pragma once
 

@@ -2,7 +2,7 @@
 // with reserved keys, so that code that walks over structures (files, states, devices) need not
 // know of them.
 //
-//   {'$values', '$row_splits'}   a RaggedTensor (ragged_tensor.h); a '$row_splits_1' and so on follow
+//   {'$values', '$row_splits'}   a RaggedTensor (ragged_tensor.h); '$row_splits_1' and so on come
 //                                for each further ragged dimension, the outermost first
 //   {'$row'}                     a row of one: batches of rows are RaggedTensors again
 //   {'$coo'}                     a sparse tensor in libtorch's COO layout (sparse_tensor.h)

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cohort/core/structure/composite.h"
+#include "cohort/core/text.h"
 
 namespace cohort {
 namespace {

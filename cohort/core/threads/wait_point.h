@@ -14,7 +14,7 @@ namespace cohort::internal {
 // The predicate reads atomics that somebody sets before calling notify(); with sequentially
 // consistent stores no wake-up is lost.
 //
-// It is no std::condition_variable, because glibc's may hold up the thread that notifies until a
+// It is no condition variable, because glibc's may hold up the thread that notifies until a
 // thread that was woken before has got a core.
 // Thread safety: any thread.
 class WaitPoint {

@@ -3,7 +3,7 @@
 //   element: 0 leaf | 1 n element*n (tuple) | 2 n (key element)*n (dict) | 3 sparse
 //   leaf:    dtype rank size*rank  then  the values in row-major order, little-endian,
 //            or for strings (dtype 255) the length of each and then all of them
-//   sparse:  rank size*rank, element of the indices (int64 [sparse dimensions, n], in order), element
+//   sparse:  rank size*rank, element of the indices (int64 [sparse dims, n], in order), element
 //            of the values: a tensor in COO layout
 // Numbers are varints, keys have their length in front; dtypes have libtorch's numbers.
 #pragma once

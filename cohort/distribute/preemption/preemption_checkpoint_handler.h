@@ -3,8 +3,8 @@
 //
 //   tf::distribute::experimental::PreemptionCheckpointHandler handler(
 //       resolver, checkpoint, {.checkpoint_dir = directory});
-//   for (int64_t epoch = handler.total_run_calls() / steps_per_epoch; epoch < epochs; ++epoch) {
-//     for (int64_t step = handler.total_run_calls() % steps_per_epoch; step < steps_per_epoch; ++step) {
+//   for (int64_t epoch = handler.total_run_calls() / num_steps; epoch < epochs; ++epoch) {
+//     for (int64_t step = handler.total_run_calls() % num_steps; step < num_steps; ++step) {
 //       handler.run(train_step, iterator);
 //     }
 //   }

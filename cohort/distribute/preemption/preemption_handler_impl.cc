@@ -69,7 +69,7 @@ PreemptionHandlerImpl::PreemptionHandlerImpl(StopGroup group,
       calls_(std::make_shared<RunCalls>()) {
   manager_.checkpoint().impl().add({kObjectName, calls_});
   manager_.restore_or_initialize();
-  rounds_[0] = std::make_unique<StopAgreement>(group_, 0, calls_->value());
+  state_.lock()->rounds[0] = std::make_unique<StopAgreement>(group_, 0, calls_->value());
   try {
     asker_ = start_thread("to wait for the end of this machine with", [this] { wait_and_ask(); });
     if (group_.cluster != nullptr) {
@@ -84,11 +84,7 @@ PreemptionHandlerImpl::PreemptionHandlerImpl(StopGroup group,
 PreemptionHandlerImpl::~PreemptionHandlerImpl() { end_threads(); }
 
 void PreemptionHandlerImpl::end_threads() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
+  state_.change()->ended = true;
   signal_event(ended_event_.get());
   if (!is_over_) tell_the_end();
   if (asker_.joinable()) asker_.join();
@@ -100,7 +96,7 @@ int64_t PreemptionHandlerImpl::total_run_calls() const { return calls_->value();
 void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
   home_.check("a PreemptionCheckpointHandler");
   throw_failure();
-  if (!is_over_) rounds_[round_]->begin_call();
+  if (!is_over_) own_round().begin_call();
   run_since(Clock::now(), call);
 }
 
@@ -108,7 +104,7 @@ void PreemptionHandlerImpl::end_step() {
   home_.check("a PreemptionCheckpointHandler");
   throw_failure();
   const Clock::time_point begin = last_end_;
-  if (!is_over_) rounds_[round_]->begin_call();
+  if (!is_over_) own_round().begin_call();
   run_since(begin, [] {});
 }
 
@@ -121,16 +117,18 @@ void PreemptionHandlerImpl::run_since(Clock::time_point begin, FunctionRef<void(
   }
   calls_->add_one();
   {
-    const std::lock_guard lock(mutex_);
+    const auto state = state_.lock();
     last_end_ = Clock::now();
-    time_in_calls_ += last_end_ - begin;
-    ++timed_calls_;
+    state->time_in_calls += last_end_ - begin;
+    ++state->timed_calls;
   }
   if (is_over_) return;
-  if (rounds_[round_]->finish_call()) return stop_here();
-  if (round_ == 1 && rounds_[0]->is_due()) {  // its save has failed
-    rounds_[0]->meet(calls_->value());
-    save_for(*rounds_[0]);
+  if (own_round().finish_call()) return stop_here();
+  if (round_ == 0) return;
+  StopAgreement& first = *state_.lock()->rounds[0];
+  if (first.is_due()) {  // its save has failed
+    first.meet(calls_->value());
+    save_for(first);
   }
 }
 
@@ -147,14 +145,14 @@ void PreemptionHandlerImpl::report(const std::exception_ptr& error) const {
 // wait for the save.
 void PreemptionHandlerImpl::tell_the_end() const {
   try {
-    rounds_[round_]->end();
+    own_round().end();
   } catch (const std::exception& error) {
     log_info("the other tasks are not told that this one needs no more saving: ", error.what());
   }
 }
 
 void PreemptionHandlerImpl::stop_here() {
-  StopAgreement& round = *rounds_[round_];
+  StopAgreement& round = own_round();
   round.meet(calls_->value());
   const bool is_last = round_ == 1 || parse_grace(round.note()).count() == 0;
   if (!is_last) begin_second_round();
@@ -163,10 +161,8 @@ void PreemptionHandlerImpl::stop_here() {
 }
 
 void PreemptionHandlerImpl::begin_second_round() {
-  const std::lock_guard lock(mutex_);
-  rounds_[1] = std::make_unique<StopAgreement>(group_, 1, calls_->value());
+  state_.change()->rounds[1] = std::make_unique<StopAgreement>(group_, 1, calls_->value());
   round_ = 1;
-  changed_.notify_all();
 }
 
 // Saves as the group of the checkpoint, by which save_fn saves it, too.
@@ -233,12 +229,11 @@ bool PreemptionHandlerImpl::ask_until_decided(size_t round, const std::string& n
 
 void PreemptionHandlerImpl::answer_others() {
   try {
-    for (size_t round = 0; round < std::size(rounds_); ++round) {
+    for (size_t round = 0; round < 2; ++round) {
       StopAgreement* const agreement = wait_for_round(round);
       if (agreement == nullptr) return;
       while (!answer_if_asked(*agreement)) {
-        const std::lock_guard lock(mutex_);
-        if (ended_) return;
+        if (state_.lock()->ended) return;
       }
     }
   } catch (...) {
@@ -264,31 +259,28 @@ bool PreemptionHandlerImpl::poll_watcher() {
 }
 
 StopAgreement* PreemptionHandlerImpl::wait_for_round(size_t round) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return ended_ || rounds_[round] != nullptr; });
-  return ended_ ? nullptr : rounds_[round].get();
+  auto state = state_.lock();
+  state.wait([&] { return state->ended || state->rounds[round] != nullptr; });
+  return state->ended ? nullptr : state->rounds[round].get();
 }
 
 // Returns false if the handler ends before.
 bool PreemptionHandlerImpl::wait_until(Clock::time_point time) {
-  std::unique_lock lock(mutex_);
-  return !changed_.wait_until(lock, time, [&] { return ended_; });
+  auto state = state_.lock();
+  return !state.wait_until(time, [&] { return state->ended; });
 }
 
 milliseconds PreemptionHandlerImpl::average_call() const {
-  const std::lock_guard lock(mutex_);
-  if (timed_calls_ == 0) return milliseconds(0);
-  return std::chrono::ceil<milliseconds>(time_in_calls_ / timed_calls_);
+  const auto state = state_.lock();
+  if (state->timed_calls == 0) return milliseconds(0);
+  return std::chrono::ceil<milliseconds>(state->time_in_calls / state->timed_calls);
 }
 
-void PreemptionHandlerImpl::note_failure() {
-  const std::lock_guard lock(mutex_);
-  failure_ = std::current_exception();
-}
+void PreemptionHandlerImpl::note_failure() { state_.lock()->failure = std::current_exception(); }
 
 void PreemptionHandlerImpl::throw_failure() {
-  const std::lock_guard lock(mutex_);
-  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  const std::exception_ptr failure = std::exchange(state_.lock()->failure, nullptr);
+  if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 }  // namespace cohort::internal

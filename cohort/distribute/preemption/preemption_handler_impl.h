@@ -2,11 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +13,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/host/unique_fd.h"
 #include "cohort/core/program/process.h"
+#include "cohort/core/threads/synchronized.h"
 #include "cohort/distribute/preemption/stop_agreement.h"
 #include "cohort/distribute/preemption/termination_config.h"
 #include "cohort/train/checkpoint_manager.h"
@@ -54,6 +53,8 @@ class PreemptionHandlerImpl {
   bool wait_for_termination();
   bool wait_for_signal();
   bool poll_watcher();
+  // The one for the next call.
+  StopAgreement& own_round() const { return *state_.lock()->rounds[round_]; }
   // Returns nullptr at the end of the handler.
   StopAgreement* wait_for_round(size_t round);
   bool wait_until(Clock::time_point time);
@@ -78,16 +79,17 @@ class PreemptionHandlerImpl {
   const UniqueFd ended_event_;
   const std::shared_ptr<RunCalls> calls_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_, as all that follows
-  std::exception_ptr failure_;
-  std::unique_ptr<StopAgreement> rounds_[2];
-  Clock::duration time_in_calls_{0};
-  int64_t timed_calls_ = 0;
+  struct State {
+    bool ended = false;
+    std::exception_ptr failure;
+    std::unique_ptr<StopAgreement> rounds[2];
+    Clock::duration time_in_calls{0};
+    int64_t timed_calls = 0;
+  };
+  Synchronized<State> state_;
 
-  size_t round_ = 0;      // of the thread that calls run
-  bool is_over_ = false;  // of the thread that calls run
+  size_t round_ = 0;                           // of the thread that calls run
+  bool is_over_ = false;                       // of the thread that calls run
   Clock::time_point last_end_ = Clock::now();  // of a call; of the thread that calls run
   std::thread asker_;
   std::thread answerer_;  // in a cluster

@@ -46,17 +46,13 @@ bool contains(const std::vector<size_t>& tasks, size_t task) {
 // The thread that calls the function begins no call after the one that it has begun before.
 class StopAgreement::Hold {
  public:
-  // Takes the lock.
-  Hold(StopAgreement& agreement, size_t asker)
-      : agreement_(agreement), attempt_(agreement.attempt_), next_(agreement.finished_ + 1) {
-    ++agreement_.holds_;
-    agreement_.asker_ = asker;
+  // `state`: the agreement's.
+  Hold(StopAgreement& agreement, State& state, size_t asker)
+      : agreement_(agreement), attempt_(state.attempt), next_(state.finished + 1) {
+    ++state.holds;
+    state.asker = asker;
   }
-  ~Hold() {
-    const std::lock_guard lock(agreement_.mutex_);
-    --agreement_.holds_;
-    agreement_.changed_.notify_all();
-  }
+  ~Hold() { --agreement_.state_.change()->holds; }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
@@ -71,7 +67,7 @@ class StopAgreement::Hold {
 };
 
 StopAgreement::StopAgreement(StopGroup group, int round, int64_t finished)
-    : group_(std::move(group)), round_(round), begun_(finished), finished_(finished) {}
+    : group_(std::move(group)), round_(round), state_(finished, finished) {}
 
 std::string StopAgreement::key(int attempt, const std::string& what) const {
   return str(group_.name, "/", round_, "/", attempt, "/", what);
@@ -82,27 +78,28 @@ std::string StopAgreement::ended_keys() const { return str(group_.name, "/ended/
 
 std::string StopAgreement::done_keys() const { return str(group_.name, "/", round_, "/done/"); }
 
-void StopAgreement::wait_for_decision(std::unique_lock<std::mutex>& lock) {
+void StopAgreement::wait_for_decision(Synchronized<State>::Changing& state) {
   // The maker of a decision gives up after twice the patience.
   const auto limit = 3 * group_.patience;
-  if (changed_.wait_for(lock, limit, [&] { return holds_ == 0 || last_call_; })) return;
-  throw DeadlineExceededError(str(name_of(group_, asker_),
+  const auto is_made = [&] { return state->holds == 0 || state->last_call; };
+  if (state.wait_until(std::chrono::steady_clock::now() + limit, is_made)) return;
+  throw DeadlineExceededError(str(name_of(group_, state->asker),
                                   " has asked all to stop, and nobody has said ",
                                   "after which call for ", limit.count(), " ms"));
 }
 
 void StopAgreement::begin_call() {
-  std::unique_lock lock(mutex_);
-  wait_for_decision(lock);
-  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
-  begun_ = finished_ + 1;
+  auto state = state_.lock();
+  wait_for_decision(state);
+  if (state->failure != nullptr) std::rethrow_exception(std::exchange(state->failure, nullptr));
+  state->begun = state->finished + 1;
 }
 
 bool StopAgreement::finish_call() {
-  std::unique_lock lock(mutex_);
-  finished_ = begun_;
-  wait_for_decision(lock);
-  return last_call_ && *last_call_ <= finished_;
+  auto state = state_.lock();
+  state->finished = state->begun;
+  wait_for_decision(state);
+  return state->last_call && *state->last_call <= state->finished;
 }
 
 void StopAgreement::meet(int64_t call) {
@@ -151,9 +148,9 @@ void StopAgreement::check_none_has_ended(const std::vector<size_t>& awaited,
   if (task == awaited.end()) return;
   std::optional<int64_t> call;
   {
-    const std::lock_guard lock(mutex_);
-    has_ended_ = true;
-    call = std::exchange(last_call_, std::nullopt);
+    const auto state = state_.lock();
+    state->has_ended = true;
+    call = std::exchange(state->last_call, std::nullopt);
   }
   throw FailedPreconditionError(str("all tasks had agreed to save after call ", call.value(),
                                     ", and ", name_of(group_, *task),
@@ -187,31 +184,23 @@ void StopAgreement::set_done() {
 bool StopAgreement::is_due() const { return is_decided() && !is_done_; }
 
 bool StopAgreement::is_settled() const {
-  const std::lock_guard lock(mutex_);
-  return last_call_ || has_ended_;
+  const auto state = state_.lock();
+  return state->last_call || state->has_ended;
 }
 
-bool StopAgreement::is_decided() const {
-  const std::lock_guard lock(mutex_);
-  return last_call_.has_value();
-}
+bool StopAgreement::is_decided() const { return state_.lock()->last_call.has_value(); }
 
-std::string StopAgreement::note() const {
-  const std::lock_guard lock(mutex_);
-  return note_;
-}
+std::string StopAgreement::note() const { return state_.lock()->note; }
 
-int StopAgreement::current_attempt() const {
-  const std::lock_guard lock(mutex_);
-  return attempt_;
-}
+int StopAgreement::current_attempt() const { return state_.lock()->attempt; }
 
 bool StopAgreement::ask(const std::string& note) {
   std::optional<Hold> hold;
   {
-    const std::lock_guard lock(mutex_);
-    if (holds_ > 0 || last_call_ || has_ended_) return false;  // another task has asked
-    hold.emplace(*this, group_.self);
+    const auto state = state_.lock();
+    const bool has_asked = state->holds > 0 || state->last_call || state->has_ended;
+    if (has_asked) return false;  // another task
+    hold.emplace(*this, *state, group_.self);
   }
   const int attempt = hold->attempt();
   if (group_.cluster == nullptr) {
@@ -291,19 +280,18 @@ void StopAgreement::fail(int attempt, const std::exception_ptr& reason) {
 }
 
 void StopAgreement::conclude(size_t asker, int attempt, const std::string& outcome) {
-  const std::lock_guard lock(mutex_);
-  if (attempt != attempt_ || last_call_ || has_ended_) return;  // known
+  const auto state = state_.change();
+  if (attempt != state->attempt || state->last_call || state->has_ended) return;  // known
   if (is_no_decision(outcome)) {
-    ++attempt_;
+    ++state->attempt;
     if (asker == group_.self) return;  // ask() throws
-    failure_ = std::make_exception_ptr(UnavailableError(
+    state->failure = std::make_exception_ptr(UnavailableError(
         str(name_of(group_, asker), " asked all to stop, but ", reason_of(outcome))));
   } else if (outcome == kOver) {
-    has_ended_ = true;
+    state->has_ended = true;
   } else {
-    std::tie(last_call_, note_) = parse(outcome);
+    std::tie(state->last_call, state->note) = parse(outcome);
   }
-  changed_.notify_all();
 }
 
 // For whoever asks from now on or comes to the agreed call, and for the one who waits for this
@@ -312,10 +300,10 @@ void StopAgreement::end() {
   int attempt = 0;
   bool is_known = false;
   {
-    const std::lock_guard lock(mutex_);
-    is_known = last_call_ || has_ended_;
-    has_ended_ = true;
-    attempt = attempt_;
+    const auto state = state_.lock();
+    is_known = state->last_call || state->has_ended;
+    state->has_ended = true;
+    attempt = state->attempt;
   }
   if (group_.cluster == nullptr) return;
   group_.cluster->set(str(ended_keys(), group_.self), "");
@@ -336,10 +324,7 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
     return is_settled();
   }
   std::optional<Hold> hold;
-  {
-    const std::lock_guard lock(mutex_);
-    hold.emplace(*this, asker);
-  }
+  hold.emplace(*this, *state_.lock(), asker);
   const StopWait wait = for_agreement(2 * group_.patience);
   const std::string answer_key = key(attempt, str("next/", group_.self));
   until_answered(wait, [&] { group_.cluster->set(answer_key, decimal_digits(hold->next())); });

@@ -13,15 +13,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/core/function_ref.h"
+#include "cohort/core/threads/synchronized.h"
 #include "cohort/distribute/preemption/stop_group.h"
 #include "cohort/train/objects/save_group.h"
 
@@ -80,6 +79,17 @@ class StopAgreement {
   std::string note() const;
 
  private:
+  struct State {
+    int64_t begun = 0;
+    int64_t finished = 0;
+    int attempt = 0;
+    int holds = 0;     // so many threads are at making a decision
+    size_t asker = 0;  // who asked, of the latest of them
+    std::exception_ptr failure = nullptr;
+    bool has_ended = false;  // a task makes no more calls
+    std::optional<int64_t> last_call = std::nullopt;
+    std::string note = "";
+  };
   class Hold;  // while it lives, a thread is at making a decision
 
   std::string key(int attempt, const std::string& what) const;
@@ -97,25 +107,15 @@ class StopAgreement {
   std::string settle(int attempt, const std::string& outcome);
   void conclude(size_t asker, int attempt, const std::string& outcome);
   void fail(int attempt, const std::exception_ptr& reason);
-  void wait_for_decision(std::unique_lock<std::mutex>& lock);
+  void wait_for_decision(Synchronized<State>::Changing& state);
 
   const StopGroup group_;
   const int round_;
-  bool has_met_ = false;  // of the thread that calls meet, as all until mutex_
+  bool has_met_ = false;  // of the thread that calls meet, as all until state_
   bool is_done_ = false;
   int64_t met_after_ = 0;               // the call of the latest barrier
   std::vector<size_t> have_come_ = {};  // the other tasks that were there
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  int64_t begun_;  // guarded by mutex_, as all that follows
-  int64_t finished_;
-  int attempt_ = 0;
-  int holds_ = 0;     // so many threads are at making a decision
-  size_t asker_ = 0;  // who asked, of the latest of them
-  std::exception_ptr failure_;
-  bool has_ended_ = false;  // a task makes no more calls
-  std::optional<int64_t> last_call_;
-  std::string note_;
+  Synchronized<State> state_;
 };
 
 }  // namespace cohort::internal

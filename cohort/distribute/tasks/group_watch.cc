@@ -4,6 +4,7 @@
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
+#include "cohort/core/threads/bounded_wait.h"
 
 namespace cohort::internal {
 
@@ -56,22 +57,23 @@ void GroupWatch::guard(std::weak_ptr<collective::Communicator> communicator) {
   std::exception_ptr error;
   std::shared_ptr<collective::Communicator> live = communicator.lock();
   {
-    const std::lock_guard lock(mutex_);
-    communicator_ = std::move(communicator);
-    error = error_;
+    const auto state = state_.lock();
+    state->communicator = std::move(communicator);
+    error = state->error;
   }
   if (error != nullptr && live != nullptr) live->abort(error);
 }
 
 void GroupWatch::check() {
-  const std::lock_guard lock(mutex_);
-  if (end_ != End::kNone) std::rethrow_exception(error_);
+  const auto state = state_.lock();
+  if (state->end != End::kNone) std::rethrow_exception(state->error);
 }
 
 std::exception_ptr GroupWatch::loss(std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
-  ended_.wait_for(lock, patience, [this] { return end_ != End::kNone; });
-  return end_ == End::kLoss ? error_ : nullptr;
+  auto state = state_.lock();
+  state.wait_until(std::chrono::steady_clock::now() + bounded_wait(patience),
+                   [&] { return state->end != End::kNone; });
+  return state->end == End::kLoss ? state->error : nullptr;
 }
 
 void GroupWatch::on_view(const membership::View& view) {
@@ -94,13 +96,12 @@ void GroupWatch::on_view(const membership::View& view) {
 void GroupWatch::end(const std::exception_ptr& error, End how) {
   std::shared_ptr<collective::Communicator> live;
   {
-    const std::lock_guard lock(mutex_);
-    if (end_ != End::kNone) return;
-    end_ = how;
-    error_ = error;
-    live = communicator_.lock();
+    const auto state = state_.change();
+    if (state->end != End::kNone) return;
+    state->end = how;
+    state->error = error;
+    live = state->communicator.lock();
   }
-  ended_.notify_all();
   if (live != nullptr) live->abort(error);
 }
 

@@ -3,17 +3,16 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "cohort/cluster/server_membership.h"
 #include "cohort/collective/communicator.h"
 #include "cohort/core/program/task_id.h"
+#include "cohort/core/threads/synchronized.h"
 
 namespace cohort::internal {
 
@@ -38,15 +37,16 @@ class GroupWatch final : public MembershipListener {
 
  private:
   enum class End { kNone, kLoss, kOther };
+  struct State {
+    End end = End::kNone;
+    std::exception_ptr error = nullptr;
+    std::weak_ptr<collective::Communicator> communicator = {};
+  };
   void end(const std::exception_ptr& error, End how);
 
   const int64_t start_;                      // the version of the view in which the group began
   std::map<TaskId, uint64_t> incarnations_;  // of the others
-  std::mutex mutex_;                         // guards what follows
-  std::condition_variable ended_;
-  End end_ = End::kNone;
-  std::exception_ptr error_;
-  std::weak_ptr<collective::Communicator> communicator_;
+  Synchronized<State> state_;
 };
 
 }  // namespace cohort::internal

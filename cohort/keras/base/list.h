@@ -2,7 +2,7 @@
 // empty before they are built, and a program that takes its first element then learns why.
 //
 //   layers::LayerHandle layer = layers::Dense(2);
-//   layer.weights()[0];   // OutOfRangeError: index 0 of a list of 0: layer 'dense' is not built yet ...
+//   layer.weights()[0];   // OutOfRangeError: index 0 of a list of 0: layer 'dense' is not built
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Lets a training that was killed go on where it was.
 //
-//   model.fit(dataset, {.epochs = 10, .callbacks = {keras::callbacks::BackupAndRestore("backup")}});
+//   model.fit(dataset, {.epochs = 10, .callbacks = {keras::callbacks::BackupAndRestore("dir")}});
 //   // killed, and started again: goes on after the last backup, with the bits of a training that
 //   // was never killed
 #pragma once

@@ -1,6 +1,6 @@
 // A callback of functions, for those who need no class.
 //
-//   keras::callbacks::LambdaCallback printing({.on_epoch_end = [](int64_t epoch, keras::Logs& logs) {
+//   keras::callbacks::LambdaCallback show({.on_epoch_end = [](int64_t epoch, keras::Logs& logs) {
 //     std::cout << epoch << ": " << logs << '\n';
 //   }});
 #pragma once

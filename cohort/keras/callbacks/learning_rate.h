@@ -4,7 +4,7 @@
 //   keras::callbacks::LearningRateScheduler falling([](int64_t epoch, double rate) {
 //     return epoch < 3 ? rate : rate * 0.9;
 //   });
-//   keras::callbacks::ReduceLROnPlateau patient({.monitor = "val_loss", .factor = 0.2, .patience = 5});
+//   keras::callbacks::ReduceLROnPlateau patient({.monitor = "val_loss", .factor = 0.2});
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Datasets of the pictures of a directory, as keras.utils.image_dataset_from_directory.
 //
 //   auto [training, validation] = keras::utils::image_datasets_from_directory(
-//       "flowers", {.image_size = {180, 180}, .seed = 7, .validation_split = 0.2, .subset = "both"});
+//       "flora", {.image_size = {64, 64}, .seed = 7, .validation_split = 0.2, .subset = "both"});
 //   for (const Structure& batch : training) train(batch[0], batch[1]);
 //   training.class_names();                    // the sub-directories: {"daisy", "rose"}
 #pragma once

@@ -1,6 +1,6 @@
 // Sequences of different lengths as one tensor, as keras.utils.pad_sequences.
 //
-//   keras::utils::pad_sequences({{1}, {2, 3}, {4, 5, 6}});                       // 0 0 1 | 0 2 3 | 4 5 6
+//   keras::utils::pad_sequences({{1}, {2, 3}, {4, 5, 6}});  // 0 0 1 | 0 2 3 | 4 5 6
 //   keras::utils::pad_sequences({{1}, {2, 3}}, {.maxlen = 3, .padding = "post"});  // 1 0 0 | 2 3 0
 #pragma once
 

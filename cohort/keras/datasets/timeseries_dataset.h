@@ -2,7 +2,7 @@
 //
 //   auto windows = keras::utils::timeseries_dataset_from_array(
 //       temperatures, temperatures.slice(0, 24), /*sequence_length=*/24);
-//   for (const Structure& batch : windows) train(batch[0], batch[1]);  // a day, and the hour after it
+//   for (const Structure& batch : windows) train(batch[0], batch[1]);  // a day and the hour after
 #pragma once
 
 #include <cstdint>

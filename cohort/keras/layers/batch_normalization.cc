@@ -9,7 +9,6 @@
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/base/operation.h"
+#include "cohort/keras/layers/normalizing_layer.h"
 #include "cohort/ops/batch_norm.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -31,32 +31,20 @@ template <class Fields, class Options>
 void batch_normalization_fields(Fields& field, Options& options) {
   field.number("axis", options.axis);
   field("momentum", options.momentum);
-  field("epsilon", options.epsilon);
-  field("center", options.center);
-  field("scale", options.scale);
-  field("beta_initializer", options.beta_initializer);
-  field("gamma_initializer", options.gamma_initializer);
+  normalizing_fields(field, options);
   field("moving_mean_initializer", options.moving_mean_initializer);
   field("moving_variance_initializer", options.moving_variance_initializer);
-  field("beta_regularizer", options.beta_regularizer);
-  field("gamma_regularizer", options.gamma_regularizer);
-  field("beta_constraint", options.beta_constraint);
-  field("gamma_constraint", options.gamma_constraint);
   field.unless("synchronized", options.synchronized, false);
 }
 
-class BatchNormalizationImpl final : public Layer, public internal::DescribesOperation {
+class BatchNormalizationImpl final : public NormalizingLayer<BatchNormalizationOptions>,
+                                     public internal::DescribesOperation {
  public:
   explicit BatchNormalizationImpl(BatchNormalizationOptions options)
-      : Layer("BatchNormalization", {.name = options.name, .dtype = options.dtype}),
-        options_(std::move(options)) {
+      : NormalizingLayer("BatchNormalization", std::move(options)) {
     if (!(options_.momentum >= 0 && options_.momentum <= 1)) {
       throw InvalidArgumentError(
           str("BatchNormalization: momentum is ", options_.momentum, "; it must lie in [0, 1]"));
-    }
-    if (!(options_.epsilon >= 0 && std::isfinite(options_.epsilon))) {
-      throw InvalidArgumentError(str("BatchNormalization: epsilon is ", options_.epsilon,
-                                     "; it must be a finite number not below 0"));
     }
     set_input_spec({.min_rank = 2, .floating = true});
   }
@@ -108,24 +96,7 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
                          .aggregation = VariableAggregation::MEAN,
                          .autocast = false});
     };
-    const auto factor = [&](const char* weight, const initializers::Initializer& initializer,
-                            const regularizers::Regularizer& regularizer,
-                            const constraints::Constraint& constraint) {
-      return add_weight(weight, {channels},
-                        {.initializer = initializer,
-                         .regularizer = regularizer,
-                         .dtype = dtype_of_weights(),
-                         .autocast = false,
-                         .constraint = constraint});
-    };
-    if (options_.scale) {
-      gamma_ = factor("gamma", options_.gamma_initializer, options_.gamma_regularizer,
-                      options_.gamma_constraint);
-    }
-    if (options_.center) {
-      beta_ = factor("beta", options_.beta_initializer, options_.beta_regularizer,
-                     options_.beta_constraint);
-    }
+    add_scale_and_offset({channels}, dtype_of_weights());
     moving_mean_ = statistic("moving_mean", options_.moving_mean_initializer);
     moving_variance_ = statistic("moving_variance", options_.moving_variance_initializer);
   }
@@ -160,19 +131,17 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
     return at::GradMode::is_enabled() ? value.clone() : value;
   }
 
-  static Tensor value_or_none(const Variable& weight) { return weight ? weight.value() : Tensor(); }
-
   // Gradients of gradients of libtorch's kernel need one.
   Tensor gamma_or_ones(const Tensor& like) const {
-    if (gamma_ || !at::GradMode::is_enabled()) return value_or_none(gamma_);
+    if (gamma_ || !at::GradMode::is_enabled()) return gamma();
     return at::ones_like(like);
   }
 
   // libtorch's kernels take channels after the batch, and divide by zero where there is nothing.
   Tensor normalize(const Tensor& x, const Tensor& mean, const Tensor& variance) const {
     if (x.numel() == 0) return scaled(x);
-    return std::get<0>(at::native_batch_norm(x.movedim(axis_, 1), gamma_or_ones(mean),
-                                             value_or_none(beta_), mean, variance,
+    return std::get<0>(at::native_batch_norm(x.movedim(axis_, 1), gamma_or_ones(mean), beta(), mean,
+                                             variance,
                                              /*training=*/false, /*momentum=*/0, options_.epsilon))
         .movedim(1, axis_);
   }
@@ -180,8 +149,8 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
   Tensor by_own_batch(const Tensor& x) {
     if (x.numel() == 0) return normalize(x, moving_mean_.value(), moving_variance_.value());
     if (axis_ == x.dim() - 1 && internal::can_normalize_by_batch(x)) {
-      const internal::NormalizedBatch batch = internal::normalize_by_batch(
-          x, value_or_none(gamma_), value_or_none(beta_), options_.epsilon);
+      const internal::NormalizedBatch batch =
+          internal::normalize_by_batch(x, gamma(), beta(), options_.epsilon);
       move_unbiased(x.sizes(), batch.mean, batch.variance);
       return batch.output;
     }
@@ -208,14 +177,13 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
     return others;
   }
 
-  // Times gamma, plus beta.
-  Tensor scaled(const Tensor& x) const {
-    std::vector<int64_t> broadcast(static_cast<size_t>(x.dim()), 1);
-    broadcast[static_cast<size_t>(axis_)] = x.size(axis_);
-    Tensor output = x;
-    if (gamma_) output = output * gamma_.value().reshape(broadcast);
-    return beta_ ? output + beta_.value().reshape(broadcast) : output;
+  // The shape in which a number for each channel meets x.
+  Shape broadcast_shape(const Tensor& x) const {
+    Shape shape(static_cast<size_t>(x.dim()), 1);
+    shape[static_cast<size_t>(axis_)] = x.size(axis_);
+    return shape;
   }
+  Tensor scaled(const Tensor& x) const { return NormalizingLayer::scaled(x, broadcast_shape(x)); }
 
   // The mean first and then the squares of the differences, since the mean of squares less the
   // square of the mean loses all digits of a small variance.
@@ -229,8 +197,7 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
     const Tensor found =
         total(counts.defined() ? counts.sum(others) : at::full({}, own, x.options()));
     const Tensor count = found.clamp_min(1);
-    std::vector<int64_t> broadcast(static_cast<size_t>(x.dim()), 1);
-    broadcast[static_cast<size_t>(axis_)] = x.size(axis_);
+    const Shape broadcast = broadcast_shape(x);
     // A channel of which nothing counts keeps what it has moved to.
     const auto unless_empty = [&](const Tensor& value, const Variable& moving) {
       return counts.defined() ? at::where(found > 0, value, moving.value().detach()) : value;
@@ -266,10 +233,7 @@ class BatchNormalizationImpl final : public Layer, public internal::DescribesOpe
     towards(moving_variance_, variance);
   }
 
-  BatchNormalizationOptions options_;
   int64_t axis_ = -1;
-  Variable gamma_;
-  Variable beta_;
   Variable moving_mean_;
   Variable moving_variance_;
 };

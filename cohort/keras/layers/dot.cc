@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/text.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/layers/base/layer_config.h"
 

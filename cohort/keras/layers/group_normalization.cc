@@ -2,12 +2,12 @@
 
 #include <ATen/ops/var_mean.h>
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/normalizing_layer.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -18,26 +18,13 @@ template <class Fields, class Options>
 void group_normalization_fields(Fields& field, Options& options) {
   field("groups", options.groups);
   field("axis", options.axis);
-  field("epsilon", options.epsilon);
-  field("center", options.center);
-  field("scale", options.scale);
-  field("beta_initializer", options.beta_initializer);
-  field("gamma_initializer", options.gamma_initializer);
-  field("beta_regularizer", options.beta_regularizer);
-  field("gamma_regularizer", options.gamma_regularizer);
-  field("beta_constraint", options.beta_constraint);
-  field("gamma_constraint", options.gamma_constraint);
+  normalizing_fields(field, options);
 }
 
-class GroupNormalizationImpl final : public Layer {
+class GroupNormalizationImpl final : public NormalizingLayer<GroupNormalizationOptions> {
  public:
   explicit GroupNormalizationImpl(GroupNormalizationOptions options)
-      : Layer("GroupNormalization", {.name = options.name, .dtype = options.dtype}),
-        options_(std::move(options)) {
-    if (!(options_.epsilon >= 0 && std::isfinite(options_.epsilon))) {
-      throw InvalidArgumentError(str("GroupNormalization: epsilon is ", options_.epsilon,
-                                     "; it must be a finite number not below 0"));
-    }
+      : NormalizingLayer("GroupNormalization", std::move(options)) {
     if (options_.groups < 1 && options_.groups != -1) {
       throw InvalidArgumentError(str("GroupNormalization: groups is ", options_.groups,
                                      "; it must be 1 or more, or -1 for as many as channels"));
@@ -70,20 +57,7 @@ class GroupNormalizationImpl final : public Layer {
     axis_ = axis;
     input_spec().rank = rank;
     input_spec().axes[axis] = channels;
-    if (options_.scale) {
-      gamma_ = add_weight("gamma", {channels},
-                          {.initializer = options_.gamma_initializer,
-                           .regularizer = options_.gamma_regularizer,
-                           .autocast = false,
-                           .constraint = options_.gamma_constraint});
-    }
-    if (options_.center) {
-      beta_ = add_weight("beta", {channels},
-                         {.initializer = options_.beta_initializer,
-                          .regularizer = options_.beta_regularizer,
-                          .autocast = false,
-                          .constraint = options_.beta_constraint});
-    }
+    add_scale_and_offset({channels});
   }
 
   // In the dtype of its weights, as LayerNormalization.
@@ -102,17 +76,12 @@ class GroupNormalizationImpl final : public Layer {
     }
     const Tensor x = input.to(variable_dtype()).reshape(grouped);
     const auto [variance, mean] = at::var_mean(x, axes, /*unbiased=*/false, /*keepdim=*/true);
-    Tensor output = (x - mean) * (variance + options_.epsilon).rsqrt();
-    if (gamma_) output = output * gamma_.value().reshape(weights);
-    if (beta_) output = output + beta_.value().reshape(weights);
+    const Tensor output = scaled((x - mean) * (variance + options_.epsilon).rsqrt(), weights);
     return internal::keep_mask(input, output.reshape(input.sizes()).to(compute_dtype()));
   }
 
  private:
-  GroupNormalizationOptions options_;
   int64_t axis_ = 0;  // counted from the first one; set by build
-  Variable gamma_;
-  Variable beta_;
 };
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <ATen/ops/var_mean.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "cohort/keras/base/masks.h"
 #include "cohort/keras/layers/base/layer_config.h"
+#include "cohort/keras/layers/normalizing_layer.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -18,26 +18,13 @@ using internal::str;
 template <class Fields, class Options>
 void layer_normalization_fields(Fields& field, Options& options) {
   field.one_or_list("axis", options.axis);
-  field("epsilon", options.epsilon);
-  field("center", options.center);
-  field("scale", options.scale);
-  field("beta_initializer", options.beta_initializer);
-  field("gamma_initializer", options.gamma_initializer);
-  field("beta_regularizer", options.beta_regularizer);
-  field("gamma_regularizer", options.gamma_regularizer);
-  field("beta_constraint", options.beta_constraint);
-  field("gamma_constraint", options.gamma_constraint);
+  normalizing_fields(field, options);
 }
 
-class LayerNormalizationImpl final : public Layer {
+class LayerNormalizationImpl final : public NormalizingLayer<LayerNormalizationOptions> {
  public:
   explicit LayerNormalizationImpl(LayerNormalizationOptions options)
-      : Layer("LayerNormalization", {.name = options.name, .dtype = options.dtype}),
-        options_(std::move(options)) {
-    if (!(options_.epsilon >= 0 && std::isfinite(options_.epsilon))) {
-      throw InvalidArgumentError(str("LayerNormalization: epsilon is ", options_.epsilon,
-                                     "; it must be a finite number not below 0"));
-    }
+      : NormalizingLayer("LayerNormalization", std::move(options)) {
     if (options_.axis.empty()) {
       throw InvalidArgumentError(
           "LayerNormalization: axis names no axis; -1 is the last one, of the features");
@@ -75,36 +62,18 @@ class LayerNormalizationImpl final : public Layer {
       broadcast_[static_cast<size_t>(axis)] = sizes_.back();
     }
     if (axes_.back() == rank - 1) input_spec().last_dim = sizes_.back();
-    if (options_.scale) {
-      gamma_ = add_weight("gamma", weights,
-                          {.initializer = options_.gamma_initializer,
-                           .regularizer = options_.gamma_regularizer,
-                           .autocast = false,
-                           .constraint = options_.gamma_constraint});
-    }
-    if (options_.center) {
-      beta_ = add_weight("beta", weights,
-                         {.initializer = options_.beta_initializer,
-                          .regularizer = options_.beta_regularizer,
-                          .autocast = false,
-                          .constraint = options_.beta_constraint});
-    }
+    add_scale_and_offset(weights);
   }
 
   // In the dtype of its weights: float32 where the policy is a mixed one, as Keras.
   Tensor call(const Tensor& input, const CallOptions&) override {
     const Tensor x = input.to(variable_dtype());
-    const Tensor gamma = gamma_ ? gamma_.value() : Tensor();
-    const Tensor beta = beta_ ? beta_.value() : Tensor();
     if (axes_.front() == x.dim() - static_cast<int64_t>(axes_.size())) {
-      return finished(
-          input, at::layer_norm(x, sizes_, along_axes(gamma), along_axes(beta), options_.epsilon));
+      return finished(input, at::layer_norm(x, sizes_, along_axes(gamma()), along_axes(beta()),
+                                            options_.epsilon));
     }
     const auto [variance, mean] = at::var_mean(x, axes_, /*unbiased=*/false, /*keepdim=*/true);
-    Tensor output = (x - mean) * (variance + options_.epsilon).rsqrt();
-    if (gamma.defined()) output = output * gamma.reshape(broadcast_);
-    if (beta.defined()) output = output + beta.reshape(broadcast_);
-    return finished(input, output);
+    return finished(input, scaled((x - mean) * (variance + options_.epsilon).rsqrt(), broadcast_));
   }
 
  private:
@@ -117,12 +86,9 @@ class LayerNormalizationImpl final : public Layer {
     return weight.defined() && weight.sizes() != sizes_ ? weight.reshape(sizes_) : weight;
   }
 
-  LayerNormalizationOptions options_;
   std::vector<int64_t> axes_;       // ascending
   std::vector<int64_t> sizes_;      // along them
   std::vector<int64_t> broadcast_;  // the shape in which the weights meet an input
-  Variable gamma_;
-  Variable beta_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Losses as functions, one value for each example: what the classes of the same name compute.
 //
 //   Tensor each = losses::mean_squared_error(y_true, y_pred);
-//   Tensor loss = nn::compute_average_loss(losses::binary_crossentropy(y, p, {.from_logits = true}));
+//   Tensor loss = nn::compute_average_loss(losses::binary_crossentropy(y_true, y_pred));
 //
 // Shapes and errors: those of the classes. Of options that a class has, `reduction` and `name` say
 // nothing here.

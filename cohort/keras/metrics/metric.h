@@ -1,7 +1,7 @@
 // Metrics: numbers that are accumulated over the steps and replicas of a run.
 //
 //   metrics::Mean test_loss({.name = "test_loss"});
-//   test_loss.update_state(per_example_losses);   // in a step: this replica's own state, no waiting
+//   test_loss.update_state(per_example_losses);   // in a step: this replica's own, no waiting
 //   std::cout << test_loss.result();              // over all replicas: 0.25
 //   double loss = test_loss.result().item<double>();
 //   test_loss.reset_state();

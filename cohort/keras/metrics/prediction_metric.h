@@ -3,7 +3,7 @@
 //   metrics::PredictionMetric accuracy = metrics::SparseCategoricalAccuracy();
 //   accuracy.update_state(labels, predictions);
 //   metrics::MeanMetricWrapper worst(
-//       [](const Tensor& y_true, const Tensor& y_pred) { return (y_true - y_pred).abs().amax(-1); },
+//       [](const Tensor& y, const Tensor& p) { return (y - p).abs().amax(-1); },
 //       {.name = "worst"});
 #pragma once
 

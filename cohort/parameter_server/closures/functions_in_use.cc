@@ -1,13 +1,12 @@
 #include "cohort/parameter_server/closures/functions_in_use.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <list>
-#include <mutex>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/threads/synchronized.h"
 
 namespace cohort::internal {
 
@@ -16,16 +15,16 @@ struct FunctionsInUse::State {
     Use use;
     Clock::time_point since;
   };
+  struct Uses {
+    bool is_any_below(SessionId session) const {
+      return std::any_of(begun.begin(), begun.end(),
+                         [session](const Begun& one) { return one.use.session < session; });
+    }
 
-  bool is_any_below(SessionId session) const {
-    return std::any_of(begun.begin(), begun.end(),
-                       [session](const Begun& one) { return one.use.session < session; });
-  }
-
-  std::mutex mutex;  // guards what follows
-  std::condition_variable ended;
-  std::list<Begun> begun;
-  SessionId lowest = 0;
+    std::list<Begun> begun;
+    SessionId lowest = 0;
+  };
+  Synchronized<Uses> uses;
 };
 
 FunctionsInUse::FunctionsInUse() : state_(std::make_shared<State>()) {}
@@ -33,32 +32,26 @@ FunctionsInUse::FunctionsInUse() : state_(std::make_shared<State>()) {}
 std::shared_ptr<void> FunctionsInUse::begin(Use use) {
   std::list<State::Begun>::iterator place;
   {
-    const std::lock_guard lock(state_->mutex);
-    if (use.session < state_->lowest) {
+    const auto uses = state_->uses.lock();
+    if (use.session < uses->lowest) {
       throw CancelledError(str(quoted(use.function), " was not run: the coordinator has ended"));
     }
-    place = state_->begun.insert(state_->begun.end(), {std::move(use), Clock::now()});
+    place = uses->begun.insert(uses->begun.end(), {std::move(use), Clock::now()});
   }
-  return {nullptr, [state = state_, place](void*) {
-            {
-              const std::lock_guard ending(state->mutex);
-              state->begun.erase(place);
-            }
-            state->ended.notify_all();
-          }};
+  return {nullptr, [state = state_, place](void*) { state->uses.change()->begun.erase(place); }};
 }
 
 void FunctionsInUse::refuse_below(SessionId session) {
-  const std::lock_guard lock(state_->mutex);
-  state_->lowest = std::max(state_->lowest, session);
+  const auto uses = state_->uses.lock();
+  uses->lowest = std::max(uses->lowest, session);
 }
 
 std::string FunctionsInUse::wait_for_end(SessionId below, Clock::time_point deadline) const {
   if (!home_.is_here()) return "";
-  std::unique_lock lock(state_->mutex);
-  state_->ended.wait_until(lock, deadline, [&] { return !state_->is_any_below(below); });
+  auto uses = state_->uses.lock();
+  uses.wait_until(deadline, [&] { return !uses->is_any_below(below); });
   std::string left;
-  for (const State::Begun& one : state_->begun) {
+  for (const State::Begun& one : uses->begun) {
     if (one.use.session >= below) continue;
     const auto tenths = (Clock::now() - one.since) / std::chrono::milliseconds(100);
     left += str(left.empty() ? "" : ", ", "worker ", one.use.worker, ' ', one.use.does, ' ',

@@ -1,9 +1,9 @@
 // What workers of this process do with the program's functions, which may refer to its own objects:
 // the end of a coordinator, after which these may end, waits for it.
 //
-//   const auto use = functions.begin({.session = session, .worker = 0, .does = "runs", .function = "step"});
-//   functions.refuse_below(next);                               // the coordinator ends
-//   std::string left = functions.wait_for_end(next, deadline);  // "worker 0 runs 'step' (for 1.2 s)"
+//   const auto use = functions.begin({.session = session, .worker = 0, .function = "step"});
+//   functions.refuse_below(next);                        // the coordinator ends
+//   auto left = functions.wait_for_end(next, deadline);  // "worker 0 runs 'step' (for 1.2 s)"
 #pragma once
 
 #include <chrono>

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "cohort/core/program/task_id.h"
+#include "cohort/core/threads/synchronized.h"
 
 namespace cohort::internal {
 
@@ -25,12 +24,12 @@ class ReportedFailures {
   std::string of(const TaskId& task, Clock::time_point deadline = {}) const;
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  // Guarded by mutex_, as is what follows.
-  std::exception_ptr first_;
-  Clock::time_point told_;
-  std::map<std::string, std::string> last_;  // by task
+  struct Failures {
+    std::exception_ptr first;
+    Clock::time_point told;
+    std::map<std::string, std::string> last;  // by task
+  };
+  Synchronized<Failures> failures_;
 };
 
 }  // namespace cohort::internal

@@ -38,27 +38,27 @@ void call_in_turn(Call call) {
 }  // namespace
 
 void RemoteResult::set(Structure value) {
-  std::unique_lock lock(mutex_);
-  if (is_ended_) return;
-  value_ = std::move(value);
-  end(std::move(lock));
+  end([&](State& state) { state.value = std::move(value); });
 }
 
 void RemoteResult::fail(std::exception_ptr error) { fail(std::move(error), {}); }
 
 void RemoteResult::fail(std::exception_ptr error, RootFailure root) {
-  std::unique_lock lock(mutex_);
-  if (is_ended_) return;
-  error_ = std::move(error);
-  root_ = std::move(root);
-  end(std::move(lock));
+  end([&](State& state) {
+    state.error = std::move(error);
+    state.root = std::move(root);
+  });
 }
 
-void RemoteResult::end(std::unique_lock<std::mutex> lock) {
-  is_ended_ = true;
-  auto calls = std::exchange(on_end_, {});
-  lock.unlock();
-  ended_.notify_all();
+void RemoteResult::end(FunctionRef<void(State&)> with) {
+  std::vector<std::function<void(const RemoteResult&)>> calls;
+  {
+    const auto state = state_.change();
+    if (state->is_ended) return;
+    with(*state);
+    state->is_ended = true;
+    calls.swap(state->on_end);
+  }
   for (auto& call : calls) {
     call_in_turn([self = shared_from_this(), call = std::move(call)] { call(*self); });
   }
@@ -66,9 +66,9 @@ void RemoteResult::end(std::unique_lock<std::mutex> lock) {
 
 void RemoteResult::on_end(std::function<void(const RemoteResult&)> call) {
   {
-    const std::lock_guard lock(mutex_);
-    if (!is_ended_) {
-      on_end_.push_back(std::move(call));
+    const auto state = state_.lock();
+    if (!state->is_ended) {
+      state->on_end.push_back(std::move(call));
       return;
     }
   }
@@ -76,42 +76,40 @@ void RemoteResult::on_end(std::function<void(const RemoteResult&)> call) {
 }
 
 RemoteStatus RemoteResult::status() const {
-  const std::lock_guard lock(mutex_);
-  if (!is_ended_) return RemoteStatus::kNotReady;
-  return error_ == nullptr ? RemoteStatus::kReady : RemoteStatus::kAborted;
+  const auto state = state_.lock();
+  if (!state->is_ended) return RemoteStatus::kNotReady;
+  return state->error == nullptr ? RemoteStatus::kReady : RemoteStatus::kAborted;
 }
 
 void RemoteResult::describe(std::function<ResultWait()> make) {
-  const std::lock_guard lock(mutex_);
-  make_wait_ = std::move(make);
+  state_.lock()->make_wait = std::move(make);
 }
 
 RootFailure RemoteResult::root() const {
-  const std::lock_guard lock(mutex_);
-  if (error_ == nullptr || !root_.text.empty()) return root_;
-  return {.text = record_error(error_).message};
+  const auto state = state_.lock();
+  if (state->error == nullptr || !state->root.text.empty()) return state->root;
+  return {.text = record_error(state->error).message};
 }
 
 Structure RemoteResult::get(std::chrono::steady_clock::time_point deadline,
                             const std::string& what) const {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
-  std::unique_lock lock(mutex_);
+  std::function<ResultWait()> make;
+  if (const auto state = state_.lock(); !state->is_ended) make = state->make_wait;
   std::optional<ResultWait> wait;
-  if (!is_ended_ && make_wait_) {
-    const std::function<ResultWait()> make = make_wait_;
-    lock.unlock();
-    wait = make();
-    lock.lock();
-  }
+  if (make) wait = make();
   const auto pause =
       !wait ? std::chrono::nanoseconds(0) : std::max(wait->report_after, kLeastPause);
   Clock::time_point next_report = !wait ? Clock::time_point::max() : began + pause;
-  while (!is_ended_) {
-    if (ended_.wait_until(lock, std::min(deadline, next_report), [this] { return is_ended_; })) {
-      break;
+  while (true) {
+    {
+      auto state = state_.lock();
+      if (state.wait_until(std::min(deadline, next_report), [&] { return state->is_ended; })) {
+        if (state->error != nullptr) std::rethrow_exception(state->error);
+        return state->value;
+      }
     }
-    lock.unlock();
     const Clock::time_point now = Clock::now();
     if (now >= deadline) {
       if (!wait) throw DeadlineExceededError(str(what, " has not ended in time"));
@@ -119,10 +117,7 @@ Structure RemoteResult::get(std::chrono::steady_clock::time_point deadline,
     }
     next_report = now + pause;
     wait->report(wait->what, began);
-    lock.lock();
   }
-  if (error_ != nullptr) std::rethrow_exception(error_);
-  return value_;
 }
 
 }  // namespace cohort::internal

@@ -2,16 +2,16 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "cohort/core/function_ref.h"
 #include "cohort/core/structure/structure.h"
+#include "cohort/core/threads/synchronized.h"
 
 namespace cohort::internal {
 
@@ -62,16 +62,18 @@ class RemoteResult : public std::enable_shared_from_this<RemoteResult> {
   Structure get(std::chrono::steady_clock::time_point deadline, const std::string& what) const;
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable ended_;
-  bool is_ended_ = false;     // guarded by mutex_, as is what follows
-  std::exception_ptr error_;  // null: value_ counts
-  RootFailure root_;          // no text: its own error is the first
-  Structure value_;
-  std::function<ResultWait()> make_wait_;
-  std::vector<std::function<void(const RemoteResult&)>> on_end_;
+  struct State {
+    bool is_ended = false;
+    std::exception_ptr error;  // null: value counts
+    RootFailure root;          // no text: the error is the first
+    Structure value;
+    std::function<ResultWait()> make_wait;
+    std::vector<std::function<void(const RemoteResult&)>> on_end;
+  };
 
-  void end(std::unique_lock<std::mutex> lock);
+  void end(FunctionRef<void(State&)> with);
+
+  Synchronized<State> state_;
 };
 
 }  // namespace cohort::internal

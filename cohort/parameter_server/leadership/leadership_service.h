@@ -12,7 +12,7 @@ namespace cohort::internal {
 // Methods, which only a coordinator of the cluster may call:
 //   take           the caller is the coordinator from here on; of a worker, a new session begins
 //   hello          answers, if the caller is
-//   attend         the same, kept open: it ends when this task does, or another coordinator takes it
+//   attend         the same, kept open until this task ends or another coordinator takes it
 //   refuse_worker  see RefuseWorker
 // Errors of all: those of CoordinatorFence. Thread safety: any thread.
 class LeadershipService final : public rpc::Service {

@@ -38,110 +38,95 @@ LoopCall::~LoopCall() {
 }
 
 std::shared_ptr<LoopCall> LoopTable::open() {
-  const std::lock_guard lock(mutex_);
-  if (auto call = open_.lock()) return call;
+  const auto calls = calls_.lock();
+  if (auto call = calls->open.lock()) return call;
   auto call = std::make_shared<LoopCall>(*this, ++opened_);
-  open_ = call;
+  calls->open = call;
   return call;
 }
 
 void LoopTable::declare(LoopCall& call, const std::shared_ptr<const StepFunction>& step) {
-  const std::lock_guard lock(mutex_);
-  if (call.name.empty()) name_ = call.name = step->name;
-  steps_[step->name] = step;
+  const auto calls = calls_.lock();
+  if (call.name.empty()) calls->name = call.name = step->name;
+  calls->steps[step->name] = step;
 }
 
 void LoopTable::set_input(const LoopCall&, const InputKey& key,
                           std::shared_ptr<ServedInput> input) {
-  const std::lock_guard lock(mutex_);
-  inputs_[key] = std::move(input);
+  const auto calls = calls_.lock();
+  calls->inputs[key] = std::move(input);
 }
 
 void LoopTable::remove_input(const LoopCall&, const InputKey& key) {
   std::shared_ptr<ServedInput> removed;  // ended without the lock
-  const std::lock_guard lock(mutex_);
-  if (const auto found = inputs_.find(key); found != inputs_.end()) {
+  const auto calls = calls_.lock();
+  if (const auto found = calls->inputs.find(key); found != calls->inputs.end()) {
     removed = std::move(found->second);
-    inputs_.erase(found);
+    calls->inputs.erase(found);
   }
 }
 
-void LoopTable::serve(const LoopCall& call) {
-  {
-    const std::lock_guard lock(mutex_);
-    served_ = call.number;
-  }
-  changed_.notify_all();
-}
+void LoopTable::serve(const LoopCall& call) { calls_.change()->served = call.number; }
 
 void LoopTable::close(const LoopCall& call) {
   std::map<std::string, std::shared_ptr<const StepFunction>> steps;  // ended without the lock
   std::map<InputKey, std::shared_ptr<ServedInput>> inputs;
-  {
-    const std::lock_guard lock(mutex_);
-    steps.swap(steps_);
-    inputs.swap(inputs_);
-    name_.clear();
-    if (given_up_ != call.number) served_ = std::max(served_, call.number);
-  }
-  changed_.notify_all();
+  const auto calls = calls_.change();
+  steps.swap(calls->steps);
+  inputs.swap(calls->inputs);
+  calls->name.clear();
+  if (calls->given_up != call.number) calls->served = std::max(calls->served, call.number);
 }
 
-void LoopTable::give_up(const LoopCall& call) {
-  {
-    const std::lock_guard lock(mutex_);
-    given_up_ = call.number;
-  }
-  changed_.notify_all();
-}
+void LoopTable::give_up(const LoopCall& call) { calls_.change()->given_up = call.number; }
 
 LoopTable::Found LoopTable::find(int64_t call, const std::string& step, const InputKey& input,
                                  int64_t generation, Clock::time_point deadline) {
-  std::unique_lock lock(mutex_);
-  const auto is_decided = [&] { return has_come_to(call) || given_up_ == call; };
-  const bool decided = changed_.wait_until(lock, deadline, is_decided);
-  if (!decided || given_up_ == call) {
-    awaited_ = decided ? call + 1 : call;  // what was given up does not come
+  auto calls = calls_.lock();
+  const auto is_decided = [&] { return calls->has_come_to(call) || calls->given_up == call; };
+  const bool decided = calls.wait_until(deadline, is_decided);
+  if (!decided || calls->given_up == call) {
+    calls->awaited = decided ? call + 1 : call;  // what was given up does not come
     std::rethrow_exception(not_come_yet(call));
   }
   const std::string self = Task::current().to_string();
-  if (name_.empty() || served_ != call) {
-    if (generation_ != 0 && generation > generation_) {
-      coordinator_went_back_ = true;
-      awaited_ = std::numeric_limits<int64_t>::max();  // by the program that is started again
+  if (calls->name.empty() || calls->served != call) {
+    if (calls->generation != 0 && generation > calls->generation) {
+      calls->coordinator_went_back = true;
+      calls->awaited = std::numeric_limits<int64_t>::max();  // by the program that is started again
       std::rethrow_exception(not_come_yet(call));
     }
     throw FailedPreconditionError(str("the coordinator runs ", quoted(step), " as its call ", call,
                                       ", which is over in ", self, "; start all tasks again"));
   }
-  const auto found_step = steps_.find(step);
-  const auto found_input = inputs_.find(input);
-  if (found_step == steps_.end() || found_input == inputs_.end()) {
+  const auto found_step = calls->steps.find(step);
+  const auto found_input = calls->inputs.find(input);
+  if (found_step == calls->steps.end() || found_input == calls->inputs.end()) {
     throw FailedPreconditionError(str("the coordinator's call ", call, " runs ", quoted(step),
-                                      ", but that of ", self, " is ", quoted(name_),
+                                      ", but that of ", self, " is ", quoted(calls->name),
                                       ": every task must make the same calls in the same order"));
   }
-  generation_ = std::max(generation_, generation);
+  calls->generation = std::max(calls->generation, generation);
   return {found_step->second, found_input->second};
 }
 
 void LoopTable::learn_generation(int64_t generation) {
-  const std::lock_guard lock(mutex_);
-  generation_ = std::max(generation_, generation);
+  const auto calls = calls_.lock();
+  calls->generation = std::max(calls->generation, generation);
 }
 
 void LoopTable::check_coordinator() {
-  const std::lock_guard lock(mutex_);
-  if (!coordinator_went_back_) return;
+  const auto calls = calls_.lock();
+  if (!calls->coordinator_went_back) return;
   throw UnavailableError(
       "the coordinator was started again, and is at an earlier call than this task: start it "
       "again, too");
 }
 
 void LoopTable::wait_for_program(Clock::time_point deadline) {
-  std::unique_lock lock(mutex_);
-  if (changed_.wait_until(lock, deadline, [&] { return has_come_to(awaited_); })) return;
-  std::rethrow_exception(not_come_yet(awaited_));
+  auto calls = calls_.lock();
+  if (calls.wait_until(deadline, [&] { return calls->has_come_to(calls->awaited); })) return;
+  std::rethrow_exception(not_come_yet(calls->awaited));
 }
 
 }  // namespace cohort::internal

@@ -5,15 +5,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
 
 #include "cohort/core/program/per_task.h"
+#include "cohort/core/threads/synchronized.h"
 #include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/runner/worker_input.h"
 
@@ -95,20 +94,23 @@ class LoopTable {
  private:
   friend struct LoopCall;
   void close(const LoopCall& call);
-  bool has_come_to(int64_t call) const { return served_ >= call; }
+
+  struct Calls {
+    bool has_come_to(int64_t call) const { return served >= call; }
+
+    std::weak_ptr<LoopCall> open;
+    int64_t served = 0;      // the last call that was declared whole
+    int64_t given_up = 0;    // the last call that the program has given up
+    int64_t awaited = 0;     // by steps that have come too early
+    int64_t generation = 0;  // of the latest coordinator that steps or results have come from
+    bool coordinator_went_back = false;  // to a call that is over here
+    std::string name;                    // of the call that is under way
+    std::map<std::string, std::shared_ptr<const StepFunction>> steps;  // of that call
+    std::map<InputKey, std::shared_ptr<ServedInput>> inputs;
+  };
 
   std::atomic<int64_t> opened_{0};  // calls so far, so that the first has number 1
-  std::mutex mutex_;                // guards what follows, and changes of opened_
-  std::condition_variable changed_;
-  std::weak_ptr<LoopCall> open_;
-  int64_t served_ = 0;      // the last call that was declared whole
-  int64_t given_up_ = 0;    // the last call that the program has given up
-  int64_t awaited_ = 0;     // by steps that have come too early
-  int64_t generation_ = 0;  // of the latest coordinator that steps or results have come from
-  bool coordinator_went_back_ = false;  // to a call that is over here
-  std::string name_;                    // of the call that is under way
-  std::map<std::string, std::shared_ptr<const StepFunction>> steps_;  // of that call
-  std::map<InputKey, std::shared_ptr<ServedInput>> inputs_;
+  Synchronized<Calls> calls_;       // with which opened_ changes
 };
 
 }  // namespace cohort::internal

@@ -101,10 +101,7 @@ ServerRunner::ServerRunner(std::shared_ptr<StrategyCore> strategy, ProgramLoops&
 
 ServerRunner::~ServerRunner() {
   if (call_->coordinator == nullptr) return;
-  {
-    const std::lock_guard lock(under_way_->mutex);
-    if (under_way_->steps == 0) return;
-  }
+  if (under_way_->lock()->steps == 0) return;
   try {
     call_->coordinator->queue().join(steady_clock::now() + kGiveUp);
   } catch (const Error&) {  // of steps for which nobody waits any more
@@ -261,13 +258,14 @@ CoordinatorCore& ServerRunner::coordinator() {
 void ServerRunner::wait_for_room() {
   const int workers = loops_.cluster.num_workers();
   const int64_t most = workers * (kWindow + kWaitingPerWorker);
-  std::unique_lock lock(under_way_->mutex);
-  const bool has_room = under_way_->changed.wait_for(
-      lock, kMostPerStep, [&] { return under_way_->steps < most || under_way_->has_failed; });
-  under_way_->has_failed = false;
+  auto under_way = under_way_->lock();
+  const bool has_room = under_way.wait_until(steady_clock::now() + kMostPerStep, [&] {
+    return under_way->steps < most || under_way->has_failed;
+  });
+  under_way->has_failed = false;
   if (has_room) return;
   throw DeadlineExceededError(str("no worker has ended a step of ", quoted(call_->name), " in ",
-                                  kMostPerStep.count(), " hours; ", under_way_->steps,
+                                  kMostPerStep.count(), " hours; ", under_way->steps,
                                   " are under way"));
 }
 
@@ -281,17 +279,11 @@ std::future<Structure> ServerRunner::schedule(const std::shared_ptr<const StepFu
   }
   declare(step);
   wait_for_room();
-  {
-    const std::lock_guard lock(under_way_->mutex);
-    ++under_way_->steps;
-  }
-  const auto end = [under_way = under_way_](bool failed) {
-    {
-      const std::lock_guard lock(under_way->mutex);
-      --under_way->steps;
-      under_way->has_failed |= failed;
-    }
-    under_way->changed.notify_all();
+  ++under_way_->lock()->steps;
+  const auto end = [all = under_way_](bool failed) {
+    const auto under_way = all->change();
+    --under_way->steps;
+    under_way->has_failed |= failed;
   };
   std::shared_ptr<RemoteResult> result;
   try {

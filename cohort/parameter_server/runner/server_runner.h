@@ -1,12 +1,11 @@
 // Runs the steps of fit, evaluate and predict on the workers of a parameter server cluster.
 #pragma once
 
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <set>
 
+#include "cohort/core/threads/synchronized.h"
 #include "cohort/distribute/step/step_runner.h"
 #include "cohort/parameter_server/runner/loop_table.h"
 #include "cohort/parameter_server/runner/program_loops.h"
@@ -41,9 +40,7 @@ class ServerRunner final : public StepRunner {
  private:
   // The steps that were scheduled and have not ended; outlives the runner.
   struct UnderWay {
-    std::mutex mutex;
-    std::condition_variable changed;
-    int64_t steps = 0;  // guarded by mutex, as is what follows
+    int64_t steps = 0;
     bool has_failed = false;
   };
 
@@ -61,7 +58,8 @@ class ServerRunner final : public StepRunner {
   const std::shared_ptr<LoopCall> call_;
   const int64_t number_;                          // of the call's runners
   std::vector<std::weak_ptr<StepInput>> inputs_;  // by their slots
-  const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
+  const std::shared_ptr<Synchronized<UnderWay>> under_way_ =
+      std::make_shared<Synchronized<UnderWay>>();
 };
 
 }  // namespace cohort::internal

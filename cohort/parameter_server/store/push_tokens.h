@@ -3,13 +3,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "cohort/core/threads/synchronized.h"
 #include "cohort/parameter_server/store/applied_tokens.h"
 
 namespace cohort::internal {
@@ -49,15 +48,16 @@ class PushTokens {
     bool is_running = true;
     AppliedTokens::Room room = {};  // the token's, so that end cannot fail
   };
-  using BegunPushes = std::vector<Begun>;
-  BegunPushes::iterator find(uint64_t token);
+  struct Pushes {
+    std::vector<Begun>::iterator find(uint64_t token);
+
+    AppliedTokens applied;
+    std::vector<Begun> begun;
+    int64_t repeated = 0;
+  };
 
   const std::chrono::milliseconds patience_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable stopped_;
-  AppliedTokens applied_;
-  BegunPushes begun_;
-  int64_t repeated_ = 0;
+  Synchronized<Pushes> pushes_;
 };
 
 }  // namespace cohort::internal

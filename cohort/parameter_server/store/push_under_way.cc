@@ -10,56 +10,57 @@
 namespace cohort::internal {
 
 PushUnderWay::PushUnderWay(std::vector<Asked> asked)
-    : asked_(std::move(asked)), left_(asked_.size()), results_(asked_.size()) {}
+    : asked_(std::move(asked)), answers_(asked_.size()) {
+  answers_.lock()->results.resize(asked_.size());
+}
 
 void PushUnderWay::answered(size_t i, rpc::CallResult result) {
   std::vector<std::function<void(const std::exception_ptr&)>> waiting;
   std::exception_ptr failed;
   {
-    const std::lock_guard lock(mutex_);
-    results_[i] = std::move(result);
-    if (--left_ > 0) return;
-    waiting.swap(waiting_);
-    failed = error();
-    ended_.notify_all();
+    const auto push = answers_.change();
+    push->results[i] = std::move(result);
+    if (--push->left > 0) return;
+    waiting.swap(push->waiting);
+    failed = push->error();
   }
   for (const auto& fn : waiting) fn(failed);
 }
 
-std::exception_ptr PushUnderWay::error() const {
-  for (const rpc::CallResult& result : results_) {
+std::exception_ptr PushUnderWay::Answers::error() const {
+  for (const rpc::CallResult& result : results) {
     if (result.error != nullptr) return result.error;
   }
   return nullptr;
 }
 
 std::exception_ptr PushUnderWay::wait() const {
-  std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return left_ == 0; });
-  return error();
+  auto push = answers_.lock();
+  push.wait([&] { return push->left == 0; });
+  return push->error();
 }
 
 void PushUnderWay::on_end(std::function<void(const std::exception_ptr&)> fn) {
   std::exception_ptr failed;
   {
-    const std::lock_guard lock(mutex_);
-    if (left_ > 0) {
-      waiting_.push_back(std::move(fn));
+    const auto push = answers_.lock();
+    if (push->left > 0) {
+      push->waiting.push_back(std::move(fn));
       return;
     }
-    failed = error();
+    failed = push->error();
   }
   fn(failed);
 }
 
 PushUnderWay::Values PushUnderWay::values() const {
-  const std::lock_guard lock(mutex_);
+  const auto push = answers_.lock();
   Values values;
   for (size_t r = 0; r < asked_.size(); ++r) {
     const Asked& asked = asked_[r];
     const size_t wanted = asked.shards.size() + asked.rows.size();
     if (wanted == 0) continue;
-    const rpc::Message& answer = results_[r].reply;
+    const rpc::Message& answer = push->results[r].reply;
     const auto whole = unpacked(answer);
     ReadReply reply = decode_read_reply(whole ? *whole : answer);
     if (reply.values.size() != wanted) {

@@ -1,13 +1,12 @@
 // A push that has been sent to ps tasks, with what was asked for in the same calls.
 #pragma once
 
-#include <condition_variable>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include "cohort/cluster/rpc/channel.h"
+#include "cohort/core/threads/synchronized.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {
@@ -42,14 +41,16 @@ class PushUnderWay {
   Values values() const;
 
  private:
-  std::exception_ptr error() const;  // with mutex_ held
+  struct Answers {
+    std::exception_ptr error() const;
+
+    size_t left = 0;
+    std::vector<rpc::CallResult> results = {};  // of asked_
+    std::vector<std::function<void(const std::exception_ptr&)>> waiting = {};
+  };
 
   const std::vector<Asked> asked_;
-  mutable std::mutex mutex_;  // guards what follows
-  mutable std::condition_variable ended_;
-  size_t left_;
-  std::vector<rpc::CallResult> results_;  // of asked_
-  std::vector<std::function<void(const std::exception_ptr&)>> waiting_;
+  Synchronized<Answers> answers_;
 };
 
 }  // namespace cohort::internal

@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "cohort/core/program/process.h"
+#include "cohort/core/threads/worker_thread.h"
 
 namespace cohort::internal {
 
@@ -34,15 +34,13 @@ class BackgroundSaver {
   void wait(std::chrono::milliseconds timeout);
 
  private:
-  struct Shared;
-
   bool wait_for_end();
   void check_process() const;
 
   const std::chrono::milliseconds most_wait_;
-  const std::shared_ptr<Shared> shared_;
-  std::thread thread_;  // started by the first job
-  HomeProcess home_;    // of thread_
+  std::string path_;                      // of the latest job
+  std::unique_ptr<WorkerThread> thread_;  // made by the first job
+  HomeProcess home_;                      // of thread_
 };
 
 }  // namespace cohort::internal

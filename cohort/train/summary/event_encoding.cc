@@ -1,8 +1,10 @@
 #include "cohort/train/summary/event_encoding.h"
 
 #include <bit>
+#include <optional>
+#include <vector>
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 
@@ -38,14 +40,83 @@ void require_utf8(std::string_view text, const char* what) {
   }
 }
 
-std::string encode_shape(std::span<const int64_t> shape) {
-  WireWriter out;
-  for (const int64_t size : shape) {
-    WireWriter dim;
-    dim.varint(1, static_cast<uint64_t>(size));
-    out.bytes(2, dim.str());
-  }
-  return out.str();
+// Messages of TensorFlow's event.proto, summary.proto and tensor.proto.
+struct Dim {
+  int64_t size = 0;
+};
+void fields(auto& f, Dim& dim) { f(1, dim.size, kAlways); }
+
+struct Shape {
+  std::vector<Dim> dims;
+};
+void fields(auto& f, Shape& shape) { f(2, shape.dims); }
+
+struct TensorProto {
+  EventDtype dtype = EventDtype::kString;
+  Shape shape;
+  std::optional<std::string_view> content;
+  std::span<const std::string> strings = {};
+};
+void fields(auto& f, TensorProto& tensor) {
+  f(1, tensor.dtype);
+  f(2, tensor.shape, kAlways);
+  f(4, tensor.content);
+  f(8, tensor.strings);
+}
+
+struct Plugin {
+  std::string_view name;
+  std::string_view content;
+};
+void fields(auto& f, Plugin& plugin) {
+  f(1, plugin.name, kAlways);
+  f(2, plugin.content);
+}
+
+struct Metadata {
+  Plugin plugin;
+  std::string_view description;
+};
+void fields(auto& f, Metadata& metadata) {
+  f(1, metadata.plugin);
+  f(3, metadata.description);
+}
+
+struct Value {
+  std::string_view tag;
+  std::string_view tensor;
+  Metadata metadata;
+};
+void fields(auto& f, Value& value) {
+  f(1, value.tag, kAlways);
+  f(8, value.tensor, kAlways);
+  f(9, value.metadata);
+}
+
+struct Summary {
+  Value value;
+};
+void fields(auto& f, Summary& summary) { f(1, summary.value); }
+
+struct Event {
+  double wall_time = 0;
+  std::optional<int64_t> step = std::nullopt;
+  std::optional<std::string_view> version = std::nullopt;
+  std::optional<std::string_view> graph = std::nullopt;
+  std::optional<Summary> summary = std::nullopt;
+};
+void fields(auto& f, Event& event) {
+  f(1, event.wall_time, kAlways);
+  f(2, event.step);
+  f(3, event.version);
+  f(4, event.graph);
+  f(5, event.summary);
+}
+
+Shape shape_of(std::span<const int64_t> sizes) {
+  Shape shape;
+  for (const int64_t size : sizes) shape.dims.push_back({size});
+  return shape;
 }
 
 }  // namespace
@@ -53,48 +124,29 @@ std::string encode_shape(std::span<const int64_t> shape) {
 std::string encode_event_numbers(EventDtype dtype, std::span<const int64_t> shape,
                                  std::string_view content) {
   static_assert(std::endian::native == std::endian::little, "files hold little-endian numbers");
-  WireWriter tensor;
-  tensor.varint(1, static_cast<uint64_t>(dtype)).bytes(2, encode_shape(shape)).bytes(4, content);
-  return tensor.str();
+  return encode_fields(TensorProto{dtype, shape_of(shape), content});
 }
 
 std::string encode_event_strings(std::span<const int64_t> shape,
                                  std::span<const std::string> values) {
-  WireWriter tensor;
-  tensor.varint(1, static_cast<uint64_t>(EventDtype::kString)).bytes(2, encode_shape(shape));
-  for (const std::string& value : values) tensor.bytes(8, value);
-  return tensor.str();
+  return encode_fields(TensorProto{EventDtype::kString, shape_of(shape), std::nullopt, values});
 }
 
 std::string encode_summary(const SummaryEvent& event) {
   require_utf8(event.tag, "name");
   require_utf8(event.description, "description");
-  WireWriter plugin;
-  plugin.bytes(1, event.plugin);
-  if (!event.plugin_content.empty()) plugin.bytes(2, event.plugin_content);
-  WireWriter metadata;
-  metadata.bytes(1, plugin.str());
-  if (!event.description.empty()) metadata.bytes(3, event.description);
-  WireWriter value;
-  value.bytes(1, event.tag).bytes(8, event.tensor).bytes(9, metadata.str());
-  WireWriter summary;
-  summary.bytes(1, value.str());
-  WireWriter out;
-  out.fixed64(1, std::bit_cast<uint64_t>(event.wall_time));
-  out.varint(2, static_cast<uint64_t>(event.step)).bytes(5, summary.str());
-  return out.str();
+  const Metadata metadata{{event.plugin, event.plugin_content}, event.description};
+  return encode_fields(Event{.wall_time = event.wall_time,
+                             .step = event.step,
+                             .summary = Summary{{event.tag, event.tensor, metadata}}});
 }
 
 std::string encode_graph(double wall_time, std::string_view graph_def) {
-  WireWriter out;
-  out.fixed64(1, std::bit_cast<uint64_t>(wall_time)).bytes(4, graph_def);
-  return out.str();
+  return encode_fields(Event{.wall_time = wall_time, .graph = graph_def});
 }
 
 std::string encode_file_version(double wall_time) {
-  WireWriter out;
-  out.fixed64(1, std::bit_cast<uint64_t>(wall_time)).bytes(3, "brain.Event:2");
-  return out.str();
+  return encode_fields(Event{.wall_time = wall_time, .version = "brain.Event:2"});
 }
 
 }  // namespace cohort::internal

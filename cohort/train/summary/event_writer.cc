@@ -4,9 +4,7 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "cohort/core/program/start_thread.h"
 #include "cohort/core/text.h"
 #include "cohort/core/threads/bounded_wait.h"
+#include "cohort/core/threads/synchronized.h"
 #include "cohort/data/records/tfrecord_writer.h"
 #include "cohort/train/summary/event_encoding.h"
 
@@ -75,83 +74,72 @@ struct EventWriter::Shared {
         interval(bounded_wait(options.flush_interval)),
         file(std::move(file)) {}
 
+  struct Events {
+    std::vector<std::string> queue;
+    size_t queued_bytes = 0;
+    Clock::time_point oldest;  // when the first of the queue came
+    uint64_t added = 0;
+    uint64_t durable = 0;  // of those added, the first so many are on the device
+    bool flushing = false;
+    bool closing = false;
+    bool ended = false;  // the thread has
+    std::exception_ptr error;
+  };
+
   void run();
-  // Writes `events` with no lock held; whether that went well.
-  bool write(std::unique_lock<std::mutex>& lock, std::vector<std::string> events);
-  void finish(std::unique_lock<std::mutex>& lock);
+  // Waits until it is time to write, and takes what is to be written: events up to this number.
+  std::vector<std::string> take(uint64_t& upto);
+  void finish();
 
   const size_t max_queue;
   const std::chrono::milliseconds interval;
   io::TFRecordWriter file;  // the thread's alone
-
-  std::mutex mutex;
-  std::condition_variable work;   // for the thread
-  std::condition_variable moved;  // for those who wait for it
-  // All guarded by mutex.
-  std::vector<std::string> queue;
-  size_t queued_bytes = 0;
-  Clock::time_point oldest;  // when the first of the queue came
-  uint64_t added = 0;
-  uint64_t durable = 0;  // of those added, the first so many are on the device
-  bool flushing = false;
-  bool closing = false;
-  bool ended = false;  // the thread has
-  std::exception_ptr error;
+  Synchronized<Events> events;
 };
 
-bool EventWriter::Shared::write(std::unique_lock<std::mutex>& lock,
-                                std::vector<std::string> events) {
-  const uint64_t upto = added;
-  lock.unlock();
-  std::exception_ptr failed;
-  try {
-    for (const std::string& event : events) file.write(event);
-    file.flush();
-  } catch (...) {
-    failed = std::current_exception();
-  }
-  lock.lock();
-  error = failed;
-  if (!error) durable = upto;
-  moved.notify_all();
-  return !error;
-}
-
-void EventWriter::Shared::finish(std::unique_lock<std::mutex>& lock) {
-  if (!error) {
-    lock.unlock();
-    std::exception_ptr failed;
-    try {
-      file.close();
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    lock.lock();
-    error = failed;
-  }
-  queue.clear();
-  ended = true;
-  moved.notify_all();
+std::vector<std::string> EventWriter::Shared::take(uint64_t& upto) {
+  auto now = events.lock();
+  const auto is_due = [&] {
+    return now->closing || now->flushing || now->queue.size() > max_queue;
+  };
+  if (now->queue.empty()) now.wait([&] { return is_due() || !now->queue.empty(); });
+  if (!is_due()) now.wait_until(now->oldest + interval, is_due);
+  now->flushing = false;
+  now->queued_bytes = 0;
+  upto = now->added;
+  return std::exchange(now->queue, {});
 }
 
 void EventWriter::Shared::run() {
-  std::unique_lock lock(mutex);
-  while (true) {
-    const auto due = [&] { return closing || flushing || queue.size() > max_queue; };
-    if (queue.empty()) {
-      work.wait(lock, [&] { return due() || !queue.empty(); });
-    } else {
-      work.wait_until(lock, oldest + interval, due);
+  for (bool goes_on = true; goes_on;) {
+    uint64_t upto = 0;
+    const std::vector<std::string> taken = take(upto);
+    std::exception_ptr failed;
+    try {
+      for (const std::string& event : taken) file.write(event);
+      if (!taken.empty()) file.flush();
+    } catch (...) {
+      failed = std::current_exception();
     }
-    if (!due() && (queue.empty() || Clock::now() < oldest + interval)) continue;
-    flushing = false;
-    queued_bytes = 0;
-    if (!queue.empty() && !write(lock, std::exchange(queue, {}))) break;
-    if (queue.empty()) durable = added;
-    moved.notify_all();
-    if (closing && queue.empty()) break;
+    const auto now = events.change();
+    now->error = failed;
+    if (!failed) now->durable = upto;
+    goes_on = !failed && !(now->closing && now->queue.empty());
   }
-  finish(lock);
+  finish();
+}
+
+void EventWriter::Shared::finish() {
+  std::exception_ptr failed = events.lock()->error;
+  try {
+    if (!failed) file.close();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  const auto now = events.change();
+  now->error = failed;
+  now->queue.clear();
+  now->ended = true;
 }
 
 EventWriter::EventWriter(FileSystem& files, const std::string& logdir,
@@ -174,10 +162,7 @@ EventWriter::~EventWriter() {
   } catch (...) {
     log(logging::Level::kError, "summaries of ", quoted(path_), " may be lost");
   }
-  std::unique_lock lock(shared_->mutex);
-  const bool ended = shared_->ended;
-  lock.unlock();
-  if (ended) {
+  if (shared_->events.lock()->ended) {
     thread_.join();
   } else {
     thread_.detach();  // the device hangs
@@ -186,8 +171,7 @@ EventWriter::~EventWriter() {
 
 bool EventWriter::is_closed() const {
   require_own_process();
-  std::lock_guard lock(shared_->mutex);
-  return shared_->closing;
+  return shared_->events.lock()->closing;
 }
 
 void EventWriter::require_own_process() const {
@@ -196,56 +180,53 @@ void EventWriter::require_own_process() const {
 
 void EventWriter::add(std::string event) {
   require_own_process();
-  Shared& shared = *shared_;
-  std::unique_lock lock(shared.mutex);
-  const auto room = [&] { return shared.queued_bytes < kMaxWaitingBytes || shared.error; };
-  if (!room() && !shared.moved.wait_for(lock, timeout_, room)) {
+  auto events = shared_->events.lock();
+  const auto room = [&] { return events->queued_bytes < kMaxWaitingBytes || events->error; };
+  if (!room() && !events.wait_until(Clock::now() + timeout_, room)) {
     throw DeadlineExceededError(
-        str(shared.queued_bytes, " bytes of summaries wait to be written to ", quoted(path_),
+        str(events->queued_bytes, " bytes of summaries wait to be written to ", quoted(path_),
             " and none has been for ", timeout_.count(), " ms; is the disk stuck?"));
   }
-  if (shared.error) std::rethrow_exception(shared.error);
-  if (shared.closing) {
+  if (events->error) std::rethrow_exception(events->error);
+  if (events->closing) {
     throw FailedPreconditionError(str("the writer of ", quoted(path_), " is already closed"));
   }
-  const bool first = shared.queue.empty();
-  if (first) shared.oldest = Clock::now();
-  shared.queued_bytes += event.size();
-  shared.queue.push_back(std::move(event));
-  ++shared.added;
-  if (shared.queued_bytes >= kMaxWaitingBytes) shared.flushing = true;
-  if (first || shared.flushing || shared.queue.size() > shared.max_queue) shared.work.notify_one();
+  const bool first = events->queue.empty();
+  if (first) events->oldest = Clock::now();
+  events->queued_bytes += event.size();
+  events->queue.push_back(std::move(event));
+  ++events->added;
+  if (events->queued_bytes >= kMaxWaitingBytes) events->flushing = true;
+  if (first || events->flushing || events->queue.size() > shared_->max_queue) events.wake();
 }
 
 void EventWriter::flush() {
   require_own_process();
-  Shared& shared = *shared_;
-  std::unique_lock lock(shared.mutex);
-  const uint64_t upto = shared.added;
-  if (!shared.error && shared.durable < upto) {
-    shared.flushing = true;
-    shared.work.notify_one();
-    if (!shared.moved.wait_for(lock, timeout_,
-                               [&] { return shared.durable >= upto || shared.error; })) {
+  auto events = shared_->events.lock();
+  const uint64_t upto = events->added;
+  if (!events->error && events->durable < upto) {
+    events->flushing = true;
+    events.wake();
+    if (!events.wait_until(Clock::now() + timeout_,
+                           [&] { return events->durable >= upto || events->error; })) {
       throw DeadlineExceededError(str("summaries are still being written to ", quoted(path_),
                                       " after ", timeout_.count(), " ms; is the disk stuck?"));
     }
   }
-  if (shared.error) std::rethrow_exception(shared.error);
+  if (events->error) std::rethrow_exception(events->error);
 }
 
 void EventWriter::close() {
   require_own_process();
-  Shared& shared = *shared_;
-  std::unique_lock lock(shared.mutex);
-  if (shared.closing && shared.ended) return;
-  shared.closing = true;
-  shared.work.notify_one();
-  if (!shared.moved.wait_for(lock, timeout_, [&] { return shared.ended; })) {
+  auto events = shared_->events.lock();
+  if (events->closing && events->ended) return;
+  events->closing = true;
+  events.wake();
+  if (!events.wait_until(Clock::now() + timeout_, [&] { return events->ended; })) {
     throw DeadlineExceededError(str(quoted(path_), " is still being written after ",
                                     timeout_.count(), " ms; is the disk stuck?"));
   }
-  if (shared.error) std::rethrow_exception(shared.error);
+  if (events->error) std::rethrow_exception(events->error);
 }
 
 }  // namespace cohort::internal

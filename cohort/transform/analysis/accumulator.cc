@@ -1,6 +1,6 @@
 #include "cohort/transform/analysis/accumulator.h"
 
-#include "cohort/core/bytes/wire.h"
+#include "cohort/core/bytes/fields.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/text.h"
@@ -8,8 +8,16 @@
 namespace cohort::internal {
 namespace {
 
-// A piece: what it is a part of, the bytes, and their checksum.
-enum PieceField : uint32_t { kNameField = 1, kPayloadField = 2, kChecksumField = 3 };
+struct Piece {
+  std::string_view name;  // what it is a part of
+  std::string_view payload;
+  std::optional<uint32_t> checksum;
+};
+void fields(auto& f, Piece& piece) {
+  f(1, piece.name);
+  f(2, piece.payload);
+  f(3, piece.checksum, kFixed);
+}
 
 uint32_t piece_checksum(std::string_view name, std::string_view payload) {
   return mask_crc(crc32c(payload, crc32c(name)));
@@ -23,12 +31,7 @@ class NamedPieces final : public SavedPieces {
   std::optional<std::string> next() override {
     const std::optional<std::string> payload = payloads_->next();
     if (!payload) return std::nullopt;
-    WireWriter piece;
-    piece.reserve(payload->size() + name_.size() + 32);
-    piece.bytes(kNameField, name_)
-        .bytes(kPayloadField, *payload)
-        .fixed32(kChecksumField, piece_checksum(name_, *payload));
-    return std::move(piece).str();
+    return encode_fields(Piece{name_, *payload, piece_checksum(name_, *payload)});
   }
 
  private:
@@ -93,19 +96,11 @@ std::unique_ptr<SavedPieces> Accumulator::save() {
 
 void Accumulator::add_saved(std::string_view piece, std::string_view source) {
   const std::string what = str(source, ": a saved part of the analysis ", name_);
-  WireReader reader(piece, what);
-  std::string_view name;
-  std::string_view payload;
-  std::optional<uint32_t> checksum;
-  while (reader.next()) {
-    if (reader.field() == kNameField) name = reader.bytes();
-    if (reader.field() == kPayloadField) payload = reader.bytes();
-    if (reader.field() == kChecksumField) checksum = reader.fixed32();
-  }
+  const auto [name, payload, checksum] = decode_fields<Piece>(piece, what);
   if (!checksum || *checksum != piece_checksum(name, payload)) {
-    reader.fail("has a wrong checksum: it is damaged; analyse the rows again");
+    throw DataLossError(what + ": has a wrong checksum: it is damaged; analyse the rows again");
   }
-  if (name != name_) reader.fail(str("belongs to another analysis, ", name));
+  if (name != name_) throw DataLossError(str(what, ": belongs to another analysis, ", name));
   add_payload(payload, what);
 }
 

@@ -98,6 +98,17 @@ class SumAccumulator final : public FeatureAccumulator<SumFeature> {
   }
 };
 
+struct SavedSize {
+  uint64_t count = 0;
+  std::vector<int64_t> shape;
+  bool knows_shape = false;
+};
+void fields(auto& f, SavedSize& saved) {
+  f(1, saved.count);
+  f(2, saved.shape);
+  f(3, saved.knows_shape);
+}
+
 // How many values there are. Of strings, too, so that it reads no values.
 class SizeAccumulator final : public Accumulator {
  public:
@@ -142,27 +153,20 @@ class SizeAccumulator final : public Accumulator {
     count_ += std::exchange(other.count_, 0);
   }
   std::unique_ptr<SavedPieces> payloads() override {
-    WireWriter out;
-    out.varint(1, count_);
-    if (shape_) {
-      for (const int64_t size : *shape_) out.varint(2, static_cast<uint64_t>(size));
-      out.varint(3, 1);
-    }
-    return single_payload(std::move(out).str());
+    return single_payload(encode_fields(
+        SavedSize{count_, shape_.value_or(std::vector<int64_t>()), shape_.has_value()}));
   }
   void add_payload(std::string_view payload, std::string_view source) override {
-    WireReader reader(payload, source);
-    std::vector<int64_t> shape;
-    bool knows_shape = false;
-    while (reader.next()) {
-      if (reader.field() == 1) count_ += reader.varint();
-      if (reader.field() == 2) shape.push_back(static_cast<int64_t>(reader.varint()));
-      if (reader.field() == 3) knows_shape = reader.varint() != 0;
+    const auto saved = decode_fields<SavedSize>(payload, source);
+    count_ += saved.count;
+    if (!saved.knows_shape) return;
+    if (!has_possible_features(saved.shape)) {
+      throw DataLossError(str(source, ": has an impossible shape"));
     }
-    if (!knows_shape) return;
-    if (!has_possible_features(shape)) reader.fail("has an impossible shape");
-    if (shape_ && *shape_ != shape) reader.fail("has rows of another shape");
-    shape_ = shape;
+    if (shape_ && *shape_ != saved.shape) {
+      throw DataLossError(str(source, ": has rows of another shape"));
+    }
+    shape_ = saved.shape;
   }
   AnalysisResult result() override {
     return {{{"size", at::full(shape_.value_or(std::vector<int64_t>()),

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "cohort/core/text.h"
 #include "cohort/ops/make_tensor.h"
 #include "cohort/transform/analysis/attributes.h"
 #include "cohort/transform/analysis/lines_file.h"

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cohort/core/text.h"
 #include "cohort/keras/layers/attention/dense_attention.h"
 #include "cohort/keras/layers/base/layer_config.h"
 

@@ -21,6 +21,12 @@ Tensor maximum(const Tensor& input, at::IntArrayRef axes, bool keepdims) {
   return input.amax(axes, keepdims);
 }
 
+template <class Fields, class Options>
+void global_pooling_fields(Fields& field, Options& options) {
+  field("data_format", options.data_format);
+  field("keepdims", options.keepdims);
+}
+
 constexpr int64_t kSequences = 3;
 constexpr int64_t kImages = 4;
 constexpr int64_t kVolumes = 5;
@@ -126,8 +132,7 @@ template <class Pooling, class Options>
 layers::LayerHandle read_global_pooling(FieldReader& field) {
   Options options;
   field.common(options);
-  field("data_format", options.data_format);
-  field("keepdims", options.keepdims);
+  layers::global_pooling_fields(field, options);
   return Pooling(options);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/text.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/convolution/windows.h"
 

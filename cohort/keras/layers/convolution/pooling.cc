@@ -62,6 +62,14 @@ Windows of_rows(Windows windows) {
   return windows;
 }
 
+template <class Fields, class Size, class Options>
+void pooling_fields(Fields& field, Size& pool_size, Options& options) {
+  window_field(field, "pool_size", pool_size);
+  window_field(field, "strides", options.strides);
+  field("padding", options.padding);
+  field("data_format", options.data_format);
+}
+
 // Size: int64_t, Size2D or Size3D.
 template <class Size, class Options>
 class PoolingImpl : public Layer {
@@ -71,25 +79,22 @@ class PoolingImpl : public Layer {
   PoolingImpl(const char* class_name, Size pool_size, const Options& options, Pool pool)
       : Layer(class_name, {.name = options.name, .dtype = options.dtype}),
         pool_size_(pool_size),
-        strides_(options.strides.value_or(pool_size)),
-        given_(internal::checked_windows({.layer = class_name,
-                                          .size_name = "pool_size",
-                                          .size = internal::sizes_of(pool_size),
-                                          .strides = internal::sizes_of(strides_),
-                                          .padding = options.padding,
-                                          .data_format = options.data_format})),
+        given_(internal::checked_windows(
+            {.layer = class_name,
+             .size_name = "pool_size",
+             .size = internal::sizes_of(pool_size),
+             .strides = internal::sizes_of(options.strides.value_or(pool_size)),
+             .padding = options.padding,
+             .data_format = options.data_format})),
+        options_(saved(options, pool_size)),
         windows_(of_rows(given_)),
         pool_(pool) {
     set_input_spec(internal::input_spec_of(given_));
   }
 
   std::optional<Config> get_config() const override {
-    return internal::layer_config(*this, [this](auto& field) {
-      window_field(field, "pool_size", pool_size_);
-      window_field(field, "strides", strides_);
-      field("padding", std::string(internal::padding_name(given_.padding)));
-      field("data_format", std::string(given_.channels_first ? "channels_first" : "channels_last"));
-    });
+    return internal::layer_config(
+        *this, [this](auto& field) { pooling_fields(field, pool_size_, options_); });
   }
 
  protected:
@@ -116,6 +121,13 @@ class PoolingImpl : public Layer {
   bool is_same() const { return given_.padding == Padding::kSame; }
 
  private:
+  // The options as Keras saves them.
+  static Options saved(Options options, const Size& pool_size) {
+    options.strides = options.strides.value_or(pool_size);
+    options.padding = internal::lower(options.padding);
+    options.data_format = internal::lower(options.data_format);
+    return options;
+  }
   internal::Tile tile() const { return {windows_.size[0], windows_.size[1]}; }
   // Whether the windows lie side by side, without a border.
   bool tiles(const Tensor& images) const {
@@ -126,8 +138,8 @@ class PoolingImpl : public Layer {
   }
 
   const Size pool_size_;
-  const Size strides_;
   const Windows given_;
+  const Options options_;
   const Windows windows_;  // of two axes or three
   const Pool pool_;
 };
@@ -195,10 +207,7 @@ layers::LayerHandle read_pooling(FieldReader& field) {
   Size pool_size = 2;
   Options options;
   field.common(options);
-  layers::window_field(field, "pool_size", pool_size);
-  layers::window_field(field, "strides", options.strides);
-  field("padding", options.padding);
-  field("data_format", options.data_format);
+  layers::pooling_fields(field, pool_size, options);
   return Pooling(pool_size, options);
 }
 

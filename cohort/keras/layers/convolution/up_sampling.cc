@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cohort/core/text.h"
 #include "cohort/keras/base/policy.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/convolution/windows.h"

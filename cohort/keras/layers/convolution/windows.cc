@@ -56,18 +56,6 @@ bool is_channels_first(std::string_view data_format, std::string_view layer) {
                                  "; it must be 'channels_last' or 'channels_first'"));
 }
 
-const char* padding_name(Padding padding) {
-  switch (padding) {
-    case Padding::kSame:
-      return "same";
-    case Padding::kCausal:
-      return "causal";
-    case Padding::kValid:
-      break;
-  }
-  return "valid";
-}
-
 Windows checked_windows(const WindowOptions& options) {
   Windows windows{.size = options.size,
                   .strides = options.strides,

@@ -62,7 +62,6 @@ struct WindowOptions {
 Windows checked_windows(const WindowOptions& options);
 // Errors: InvalidArgument (neither "channels_last" nor "channels_first").
 bool is_channels_first(std::string_view data_format, std::string_view layer);
-const char* padding_name(Padding padding);
 
 // What a layer of these windows expects: the rank, a floating dtype, and room for a window.
 keras::layers::InputSpec input_spec_of(const Windows& windows);

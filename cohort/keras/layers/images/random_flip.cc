@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "cohort/core/text.h"
 #include "cohort/image/crop.h"
 #include "cohort/keras/layers/images/image_layer.h"
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/text.h"
 #include "cohort/image/transform.h"
 #include "cohort/keras/layers/images/image_layer.h"
 

@@ -4,6 +4,7 @@
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/structure/ragged_tensor.h"
+#include "cohort/core/text.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/preprocessing/category_leaf.h"
 #include "cohort/keras/layers/preprocessing/output_mode.h"

@@ -8,6 +8,7 @@
 
 #include "cohort/core/bytes/fingerprint.h"
 #include "cohort/core/bytes/keyed_hash.h"
+#include "cohort/core/text.h"
 #include "cohort/keras/layers/base/layer_config.h"
 #include "cohort/keras/layers/preprocessing/category_leaf.h"
 #include "cohort/keras/layers/preprocessing/output_mode.h"

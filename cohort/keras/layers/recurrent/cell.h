@@ -125,30 +125,40 @@ class Cell : public AbstractRNNCell, public RunsSequences {
   const Dropouts dropouts_;
 };
 
+// The options of cells, each stated once: calls visit(name, options.name, others.name...) for each
+// that `options` has.
+template <class Visit, class Options, class... Others>
+void cell_options(Visit&& visit, Options& options, Others&... others) {
+  visit("activation", options.activation, others.activation...);
+  if constexpr (requires { options.recurrent_activation; }) {
+    visit("recurrent_activation", options.recurrent_activation, others.recurrent_activation...);
+  }
+  visit("use_bias", options.use_bias, others.use_bias...);
+  visit("kernel_initializer", options.kernel_initializer, others.kernel_initializer...);
+  visit("recurrent_initializer", options.recurrent_initializer, others.recurrent_initializer...);
+  visit("bias_initializer", options.bias_initializer, others.bias_initializer...);
+  visit("kernel_regularizer", options.kernel_regularizer, others.kernel_regularizer...);
+  visit("recurrent_regularizer", options.recurrent_regularizer, others.recurrent_regularizer...);
+  visit("bias_regularizer", options.bias_regularizer, others.bias_regularizer...);
+  visit("kernel_constraint", options.kernel_constraint, others.kernel_constraint...);
+  visit("recurrent_constraint", options.recurrent_constraint, others.recurrent_constraint...);
+  visit("bias_constraint", options.bias_constraint, others.bias_constraint...);
+  visit("dropout", options.dropout, others.dropout...);
+  visit("recurrent_dropout", options.recurrent_dropout, others.recurrent_dropout...);
+  if constexpr (requires { options.unit_forget_bias; }) {
+    visit("unit_forget_bias", options.unit_forget_bias, others.unit_forget_bias...);
+  }
+  if constexpr (requires { options.reset_after; }) {
+    visit("reset_after", options.reset_after, others.reset_after...);
+  }
+}
+
 template <class Fields, class Units, class Options>
 void cell_fields(Fields& field, Units& units, Options& options) {
   field("units", units);
-  field("activation", options.activation);
-  if constexpr (requires { options.recurrent_activation; }) {
-    field("recurrent_activation", options.recurrent_activation);
+  cell_options(field, options);
+  if constexpr (requires { options.recurrent_activation; })
     field.without_effect("implementation", 2);
-  }
-  field("use_bias", options.use_bias);
-  field("kernel_initializer", options.kernel_initializer);
-  field("recurrent_initializer", options.recurrent_initializer);
-  field("bias_initializer", options.bias_initializer);
-  field("kernel_regularizer", options.kernel_regularizer);
-  field("recurrent_regularizer", options.recurrent_regularizer);
-  field("bias_regularizer", options.bias_regularizer);
-  field("kernel_constraint", options.kernel_constraint);
-  field("recurrent_constraint", options.recurrent_constraint);
-  field("bias_constraint", options.bias_constraint);
-  field("dropout", options.dropout);
-  field("recurrent_dropout", options.recurrent_dropout);
-  if constexpr (requires { options.unit_forget_bias; }) {
-    field("unit_forget_bias", options.unit_forget_bias);
-  }
-  if constexpr (requires { options.reset_after; }) field("reset_after", options.reset_after);
 }
 
 // For whom a cell is made: "LSTM", of whose cells nobody gives the name, or "LSTMCell".
@@ -215,27 +225,8 @@ class CellOf : public Cell {
 template <class LayerOptionsOf, class CellOptions>
 LayerOptionsOf with_cell_options(const CellOptions& cell) {
   LayerOptionsOf options;
-  options.activation = cell.activation;
-  options.use_bias = cell.use_bias;
-  options.kernel_initializer = cell.kernel_initializer;
-  options.recurrent_initializer = cell.recurrent_initializer;
-  options.bias_initializer = cell.bias_initializer;
-  options.kernel_regularizer = cell.kernel_regularizer;
-  options.recurrent_regularizer = cell.recurrent_regularizer;
-  options.bias_regularizer = cell.bias_regularizer;
-  options.kernel_constraint = cell.kernel_constraint;
-  options.recurrent_constraint = cell.recurrent_constraint;
-  options.bias_constraint = cell.bias_constraint;
-  options.dropout = cell.dropout;
-  options.recurrent_dropout = cell.recurrent_dropout;
+  cell_options([](const char*, auto& to, const auto& from) { to = from; }, options, cell);
   options.dtype = cell.dtype;
-  if constexpr (requires { cell.recurrent_activation; }) {
-    options.recurrent_activation = cell.recurrent_activation;
-  }
-  if constexpr (requires { cell.unit_forget_bias; }) {
-    options.unit_forget_bias = cell.unit_forget_bias;
-  }
-  if constexpr (requires { cell.reset_after; }) options.reset_after = cell.reset_after;
   return options;
 }
 
