@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/program/elastic_workers.h"
 #include "cohort/core/text.h"
 #include "cohort/version.h"
 #include "tools/checkpoint_commands.h"
@@ -240,10 +241,24 @@ class CommandLine {
         ->needs(column);
   }
 
+  bool set_workers(const std::string& text) {
+    if (const auto elastic = internal::parse_elastic_workers(text)) {
+      launch_.job.min_workers = elastic->least;
+      launch_.job.num_workers = elastic->most;
+      return true;
+    }
+    const auto number = internal::parse_number<int32_t>(text);
+    launch_.job.num_workers = number.value_or(0);
+    return number.has_value();
+  }
+
   void add_launch(CLI::App& parent) {
     CLI::App& app = *parent.add_subcommand(
         "launch", "Runs the tasks of a job as processes of this machine, each with its TF_CONFIG");
-    app.add_option("--workers", launch_.job.num_workers, "How many workers");
+    app.add_option(
+           "--workers", [this](const CLI::results_t& words) { return set_workers(words.at(0)); },
+           "How many workers; MIN:MAX: an elastic job, which goes on while MIN of its MAX are left")
+        ->type_name("N|MIN:MAX");
     app.add_option("--ps", launch_.job.num_ps,
                    "How many parameter servers; adds the chief that coordinates them");
     app.add_flag("--chief", launch_.job.chief, "A chief beside the workers");
@@ -251,7 +266,7 @@ class CommandLine {
     app.add_option(
            "--restarts", launch_.restarts,
            "How often a task starts again that was killed or exited with 128 or more; without "
-           "--ps all workers start again together")
+           "--ps all workers start again together, or with MIN:MAX each worker by itself")
         ->check(CLI::Range(0, 1'000'000))
         ->capture_default_str();
     app.add_flag("--restart-each", launch_.restart_each,

@@ -238,6 +238,9 @@ TEST_F(Command, WrongCallsOfKnownWordsSayWhatIsWrong) {
   expect_refused({"launch", "--ps", "0", "--", "true", "--worker"}, kExitUsage,
                  "the job has no task; say how many: --workers 2");
   expect_refused({"launch", "--workers", "x", "--", "true"}, kExitUsage, "--workers = x");
+  expect_refused({"launch", "--workers", "4:2", "--", "true"}, kExitUsage, "--workers = 4:2");
+  expect_refused({"launch", "--workers", "2:4", "--ps", "1", "--", "true"}, kExitUsage,
+                 "--workers 2:4 is for a job of workers that train in step; leave away --ps");
   expect_refused({"launch", "--workers", "1", "--", ""}, kExitUsage, "the program's name is empty");
   expect_refused({"launch", "--workers", "1", "--", "/dev/null"}, kExitUsage,
                  "'/dev/null' is no file that can be executed");

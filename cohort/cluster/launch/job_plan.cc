@@ -8,6 +8,7 @@
 
 #include "cohort/cluster/launch/child_process.h"
 #include "cohort/core/error.h"
+#include "cohort/core/program/elastic_workers.h"
 
 namespace cohort::internal {
 namespace {
@@ -28,6 +29,19 @@ void check_count(const char* option, int value) {
 
 void add_tasks(JobPlan& plan, const char* job, int count) {
   for (int i = 0; i < count; ++i) plan.tasks.push_back({.id = {job, i}});
+}
+
+void check_elastic(const JobOptions& options) {
+  if (options.min_workers == 0) return;
+  const std::string range = str("--workers ", options.min_workers, ":", options.num_workers);
+  if (options.min_workers < 1 || options.min_workers > options.num_workers) {
+    throw InvalidArgumentError(str(range, ": the least number must be from 1 to the most"));
+  }
+  if (options.chief || options.num_ps > 0) {
+    throw InvalidArgumentError(str(range,
+                                   " is for a job of workers that train in step; leave away ",
+                                   options.num_ps > 0 ? "--ps" : "--chief"));
+  }
 }
 
 // Neighbouring cores for neighbouring tasks, so that a task's cores share a cache where any do.
@@ -67,8 +81,11 @@ JobPlan make_plan(const JobOptions& options, const std::vector<int>& usable_core
   check_count("--workers", options.num_workers);
   check_count("--ps", options.num_ps);
   check_number("--cores-per-task", options.cores_per_task);
-  JobPlan plan{
-      .program = find_program(options.program), .arguments = options.arguments, .tasks = {}};
+  check_elastic(options);
+  JobPlan plan{.program = find_program(options.program),
+               .arguments = options.arguments,
+               .tasks = {},
+               .min_workers = options.min_workers};
   if (options.chief || options.num_ps > 0) add_tasks(plan, "chief", 1);
   add_tasks(plan, "worker", options.num_workers);
   add_tasks(plan, "ps", options.num_ps);
@@ -97,10 +114,16 @@ void set_addresses(JobPlan& plan, const std::vector<int>& ports) {
     task.address = str("127.0.0.1:", *port++);
     cluster[task.id.job].push_back(task.address);
   }
+  const auto num_workers =
+      std::count_if(plan.tasks.begin(), plan.tasks.end(),
+                    [](const PlannedTask& task) { return task.id.job == "worker"; });
   for (PlannedTask& task : plan.tasks) {
     const nlohmann::ordered_json config = {
         {"cluster", cluster}, {"task", {{"type", task.id.job}, {"index", task.id.index}}}};
     set_variable(task.environment, "TF_CONFIG", config.dump());
+    if (plan.min_workers == 0) continue;
+    set_variable(task.environment, kElasticWorkersVariable,
+                 str(plan.min_workers, ":", num_workers));
   }
 }
 

@@ -6,10 +6,12 @@
 #include <sstream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/program/elastic_workers.h"
 
 namespace cohort::internal {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -46,6 +48,17 @@ TEST(JobPlanTest, GivesAddressesAndTfConfig) {
               ElementsAre("TF_CONFIG={" + cluster + R"(,"task":{"type":"evaluator","index":0}})"));
 }
 
+TEST(JobPlanTest, TellsTheTasksOfAnElasticJob) {
+  JobPlan plan = make_plan({.program = "/bin/sh", .num_workers = 4, .min_workers = 2}, {0});
+  set_addresses(plan, {10, 20, 30, 40});
+  EXPECT_THAT(plan.tasks[3].environment, Contains("COHORT_ELASTIC_WORKERS=2:4"));
+  EXPECT_EQ(parse_elastic_workers("2:4")->least, 2);
+  EXPECT_EQ(parse_elastic_workers("2:4")->most, 4);
+  for (const char* wrong : {"", "2", ":4", "2:", "0:4", "4:2", "2:4:6", "a:b", "-1:4"}) {
+    EXPECT_FALSE(parse_elastic_workers(wrong)) << wrong;
+  }
+}
+
 TEST(JobPlanTest, DividesTheCores) {
   const std::vector<int> five = {0, 2, 4, 6, 8};
   JobPlan plan = make_plan({.program = "/bin/sh", .num_workers = 2}, five);
@@ -65,6 +78,14 @@ TEST(JobPlanTest, RefusesWhatCannotRun) {
   EXPECT_THROW(make_plan({.program = "/bin/sh", .num_workers = -1}, {0}), InvalidArgumentError);
   EXPECT_THROW(make_plan({.program = "/bin/sh", .num_workers = 100000}, {0}), InvalidArgumentError);
   EXPECT_THROW(make_plan({.program = "/bin/sh", .num_ps = 1}, {0}), InvalidArgumentError);
+  EXPECT_THROW(make_plan({.program = "/bin/sh", .num_workers = 2, .min_workers = 3}, {0}),
+               InvalidArgumentError);
+  EXPECT_THROW(
+      make_plan({.program = "/bin/sh", .num_workers = 2, .min_workers = 1, .chief = true}, {0}),
+      InvalidArgumentError);
+  EXPECT_THROW(
+      make_plan({.program = "/bin/sh", .num_workers = 2, .min_workers = 1, .num_ps = 1}, {0}),
+      InvalidArgumentError);
   EXPECT_THROW(make_plan({.program = "/no/program", .num_workers = 1}, {0}), NotFoundError);
 }
 
