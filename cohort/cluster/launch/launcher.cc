@@ -2,16 +2,15 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <iomanip>
 #include <memory>
 #include <ostream>
 
+#include "cohort/cluster/launch/elastic_rules.h"
+#include "cohort/cluster/launch/signal_source.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/text_stream.h"
@@ -34,54 +33,12 @@ LaunchOptions with_bounded_waits(LaunchOptions options) {
   return options;
 }
 
-// The signals that end a job, as readable descriptors for as long as it lives. Without SIGPIPE and
-// SIGXFSZ: a reader that goes away, or a log that may not grow, does not end the launcher, and by
-// that the tasks.
-class SignalSource {
- public:
-  SignalSource() {
-    sigset_t set;
-    ::sigemptyset(&set);
-    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&set, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
-    fd_ = UniqueFd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-    if (!fd_.valid()) {
-      ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-      throw ResourceExhaustedError(str("cannot make a signalfd: ", errno_text(errno)));
-    }
-    struct sigaction ignore {};
-    ignore.sa_handler = SIG_IGN;
-    ::sigaction(SIGPIPE, &ignore, &pipe_before_);
-    ::sigaction(SIGXFSZ, &ignore, &size_before_);
-  }
-  ~SignalSource() {
-    ::sigaction(SIGXFSZ, &size_before_, nullptr);
-    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SignalSource(const SignalSource&) = delete;
-  SignalSource& operator=(const SignalSource&) = delete;
-
-  int fd() const { return fd_.get(); }
-  // The next one that has come; 0: none.
-  int next() {
-    signalfd_siginfo info;
-    return ::read(fd_.get(), &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo)
-                                                                  : 0;
-  }
-
- private:
-  UniqueFd fd_;
-  sigset_t before_;
-  struct sigaction pipe_before_ {};
-  struct sigaction size_before_ {};
-};
-
 class Job {
  public:
   // Lines for the same terminal wait in one place, so that none begins within another.
   Job(const JobPlan& plan, const LaunchOptions& options)
       : options_(with_bounded_waits(options)),
+        min_workers_(plan.min_workers),
         out_(std::make_shared<OutputSink>(options.out.fd)),
         err_(out_) {
     if (!is_same_file(options.out.fd, options.err.fd)) {
@@ -199,6 +156,7 @@ class Job {
   void on_end(State& state) {
     const ExitStatus status = *state.run->status();
     if (over_) return;
+    if (is_elastic(state)) return on_elastic_end(state);
     const TaskRun& run = *state.run;
     const bool may_restart = status.shell_code() >= 128;
     if (regroup_ && is_in_step(state) && (status.ok() || may_restart || state.stopped)) {
@@ -237,6 +195,64 @@ class Job {
     begin_end(options_.failure_grace);
   }
 
+  // A worker of a job whose others go on without it.
+  bool is_elastic(const State& state) const {
+    return min_workers_ > 0 && state.run->task().id.job == "worker";
+  }
+
+  void on_elastic_end(State& state) {
+    const ElasticVerdict verdict = judge(elastic_workers(), min_workers_);
+    if (!state.run->status()->ok()) on_elastic_loss(state, verdict);
+    if (verdict.next == ElasticVerdict::kFailed) {
+      failure_ = verdict.exit_code;
+      begin_end(options_.failure_grace);
+    } else if (verdict.next == ElasticVerdict::kDone) {
+      for (const State& other : tasks_) {
+        if (!is_elastic(other) || !other.restart_at) continue;
+        say(str(other.run->task().label(), " is not started again: the others are done"));
+      }
+      begin_end(options_.grace);
+    }
+  }
+
+  void on_elastic_loss(State& state, const ElasticVerdict& verdict) {
+    const TaskRun& run = *state.run;
+    const std::string how =
+        str(run.task().label(), " ", describe(*run.status()), memory_note(state), "; ");
+    if (verdict.next == ElasticVerdict::kFailed) {
+      say(str(how, verdict.reason, "; ending the other tasks"));
+    } else if (may_return(state)) {
+      const std::chrono::milliseconds delay = next_delay(state);
+      state.restart_at = Clock::now() + delay;
+      say(str(how, "the others go on; restart ", run.num_starts(), " of ", options_.restarts,
+              " in ", delay.count(), " ms"));
+    } else {
+      say(str(how, "the job goes on without it"));
+    }
+  }
+
+  // Whether an elastic worker has failed and is, or may be, started again.
+  bool may_return(const State& state) const {
+    const TaskRun& run = *state.run;
+    return run.status() && may_come_back(*run.status()) && run.num_starts() <= options_.restarts;
+  }
+
+  std::vector<ElasticWorker> elastic_workers() const {
+    std::vector<ElasticWorker> workers;
+    for (const State& state : tasks_) {
+      if (!is_elastic(state)) continue;
+      const TaskRun& run = *state.run;
+      const bool is_new =
+          run.num_starts() > 1 && Clock::now() - run.last_start() < options_.steady_after;
+      workers.push_back({.runs = run.is_running(),
+                         .came_late = run.is_running() && is_new,
+                         .may_return = may_return(state),
+                         .status = run.status(),
+                         .ended = run.last_end()});
+    }
+    return workers;
+  }
+
   int64_t memory_kills() const {
     const auto& count = options_.memory_kills.count;
     return count ? count().value_or(0) : 0;
@@ -256,8 +272,8 @@ class Job {
   }
 
   Backoff restart_delays() const {
-    constexpr std::chrono::minutes kLongest{1};
-    return {options_.restart_delay, kLongest};
+    const std::chrono::seconds longest{min_workers_ > 0 ? 30 : 60};
+    return {options_.restart_delay, longest};
   }
 
   std::chrono::milliseconds next_delay(State& state) const {
@@ -282,7 +298,8 @@ class Job {
   // Whether the task cannot go on without the others of its kind.
   bool is_in_step(const State& state) const {
     const std::string& job = state.run->task().id.job;
-    return !options_.restart_each && !has_ps_ && (job == "chief" || job == "worker");
+    return !options_.restart_each && !has_ps_ && min_workers_ == 0 &&
+           (job == "chief" || job == "worker");
   }
   int64_t num_in_step() const {
     return std::count_if(tasks_.begin(), tasks_.end(),
@@ -407,6 +424,7 @@ class Job {
       if (!state.restart_at || *state.restart_at > now) continue;
       state.restart_at.reset();
       state.run->start();
+      if (is_elastic(state)) say(str(state.run->task().label(), " has started again"));
     }
     if (regroup_ && regroup_->next_step <= now) hurry_regroup();
     if (next_step_ && *next_step_ <= now) escalate();
@@ -430,6 +448,7 @@ class Job {
   }
 
   const LaunchOptions options_;
+  const int min_workers_;  // of an elastic job; else 0
   int64_t memory_kills_told_ = memory_kills();
   SignalSource signals_;
   std::shared_ptr<OutputSink> out_;

@@ -29,14 +29,15 @@ struct MemoryKills {
 
 struct LaunchOptions {
   // How often each task is started again after it was killed by a signal or exited with 128 or more
-  // (it lost a peer, it was pre-empted). Lower codes say that another try would end the same way.
+  // (it lost a peer, it was pre-empted). Lower codes say that another try would end the same way. A
+  // worker of an elastic job starts again after every code but 0 and 64.
   int restarts = 0;
   // False: in a job without ps, chief and workers train in step, and none can go on without the
   // others. They start again together, also those that had ended with 0: all go on from the last
   // checkpoint. True: each task starts again by itself.
   bool restart_each = false;
   // The pause before the first restart of a task. It doubles from restart to restart, up to a
-  // minute.
+  // minute; up to half a minute in an elastic job.
   std::chrono::milliseconds restart_delay = std::chrono::seconds(1);
   // If a task has run for this long before it failed, the pause before its restart is restart_delay
   // again.
@@ -71,7 +72,14 @@ struct LaunchResult {
 
 // The job is done when its chief (in a job with ps), or its chief and all workers, have exited with
 // 0; whatever became of the others, the chief's success is that of a job with ps. Such a job goes
-// on without a worker or evaluator that has failed for good, as long as it has a worker. SIGINT,
+// on without a worker or evaluator that has failed for good, as long as it has a worker.
+//
+// In an elastic job (JobPlan::min_workers) the others go on when a worker fails, and it alone
+// starts again. The job is done when all workers that are left have exited with 0; it fails when
+// fewer than min_workers are left, or when none runs and none has exited with 0. The exit code is
+// then that of the first one that is lost.
+//
+// SIGINT,
 // SIGTERM, SIGHUP and SIGQUIT go to the tasks and to what they have started; a second signal ends
 // them with SIGTERM, a third with SIGKILL, and so does the grace. While nobody reads the output,
 // tasks that write wait; signals work all the same. What is still to be written at the end waits

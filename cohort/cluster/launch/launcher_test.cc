@@ -1,5 +1,3 @@
-#include "cohort/cluster/launch/launcher.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,15 +5,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <future>
 #include <sstream>
 #include <thread>
 
 #include "cohort/cluster/launch/process_group.h"
+#include "cohort/cluster/launch/testing_launcher.h"
 #include "cohort/core/host/cgroups.h"
 
 namespace cohort::internal {
@@ -25,62 +21,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::Optional;
 using namespace std::chrono_literals;
-
-// A job whose tasks are shell scripts that find themselves in TF_CONFIG.
-struct LauncherTest : testing::Test {
-  LauncherTest() {
-    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    std::string pattern = testing::TempDir() + "cohort_launcher_test.XXXXXX";
-    folder = ::mkdtemp(pattern.data());
-  }
-  ~LauncherTest() override {
-    for (int fd : ends) ::close(fd);
-    std::filesystem::remove_all(folder);
-  }
-
-  LaunchResult run(JobOptions job, const std::string& script, LaunchOptions options = {},
-                   std::chrono::milliseconds failure_grace = 20ms) {
-    job.program = "/bin/sh";
-    // $task: "worker 1".
-    job.arguments = {
-        "-c",
-        "task=$(echo \"$TF_CONFIG\" | sed 's/.*type\":\"//;s/\",\"index\":/ /;s/}}//')\n"
-        "cd '" +
-            folder + "'\n" + script};
-    JobPlan plan = make_plan(job, {});
-    std::vector<int> ports;
-    for (int i = 0; i < num_servers(plan); ++i) ports.push_back(i + 1);
-    set_addresses(plan, ports);
-    if (options.out.fd < 0) options.out.fd = ends[1];
-    options.err.fd = ends[1];
-    options.restart_delay = 1ms;
-    options.failure_grace = failure_grace;
-    if (options.grace == 30s) options.grace = 20s;
-    const LaunchResult result = launch(plan, options);
-    std::array<char, 60'000> block;
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    const ssize_t count = ::read(ends[0], block.data(), block.size());
-    output = count > 0 ? std::string(block.data(), static_cast<size_t>(count)) : "";
-    return result;
-  }
-
-  bool has(const std::string& file) const { return std::filesystem::exists(folder + "/" + file); }
-  std::string text_of(const std::string& file) const {
-    std::ostringstream text;
-    text << std::ifstream(folder + "/" + file).rdbuf();
-    return std::move(text).str();
-  }
-  static std::thread interrupt_when(int signal, std::function<bool()> condition) {
-    return std::thread([signal, condition = std::move(condition), to = ::pthread_self()] {
-      while (!condition()) std::this_thread::yield();
-      ::pthread_kill(to, signal);
-    });
-  }
-
-  std::array<int, 2> ends;
-  std::string folder;
-  std::string output;
-};
 
 TEST_F(LauncherTest, RunsAllTasksAndMarksTheirLines) {
   const LaunchResult result =
@@ -192,13 +132,6 @@ TEST_F(LauncherTest, TheJobIsDoneWhenItsChiefIs) {
   EXPECT_THAT(result.tasks[2].status->signal, Optional(SIGKILL));
   EXPECT_TRUE(result.tasks[2].stopped);
 }
-
-// `$1` in a script: waits until the launcher has seen the end of the process that note_me left
-// there.
-constexpr char kWaitForEnd[] =
-    "note_me() { echo $$ > \"new $1\"; mv \"new $1\" \"$1\"; }\n"
-    "wait_for_end() { while [ ! -e \"$1\" ]; do sleep 0.001; done\n"
-    "  while kill -0 $(cat \"$1\") 2>/dev/null; do sleep 0.001; done; }\n";
 
 TEST_F(LauncherTest, AJobWithPsEndsAsItsChiefDoes) {
   const std::string script = std::string(kWaitForEnd) +

@@ -52,6 +52,7 @@ class TaskRun {
   const std::optional<ExitStatus>& status() const { return status_; }
   int num_starts() const { return num_starts_; }
   Clock::time_point last_start() const { return last_start_; }
+  Clock::time_point last_end() const { return last_end_; }
   // The time from the first start to the last end, or to now while the task runs.
   Clock::duration time() const;
   // The run time of the last process that has ended.
