@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cohort/collective/sum_tree.h"
+#include "cohort/core/structure/tensor.h"
 
 namespace cohort::collective {
 

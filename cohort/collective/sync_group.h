@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -25,6 +26,22 @@
 #include "cohort/core/program/process.h"
 
 namespace cohort::collective {
+
+class SyncGroup;
+
+// What makes calls of the tasks again where they have lost one.
+class GroupRepeater {
+ public:
+  // Makes `call`, which gives all tasks the same bytes. Where the group forms again it is made
+  // again, or what other tasks have got of it is returned.
+  // Errors: those of `call`, and of the forming.
+  virtual std::string repeatable(FunctionRef<std::string()> call) = 0;
+  // The group as it is now.
+  virtual SyncGroup& group() const = 0;
+
+ protected:
+  ~GroupRepeater() = default;
+};
 
 // Thread safety: with one local replica, meet and share from any thread; else as ThreadGroup. Calls
 // of between() as Communicator; while a step runs, only in the leader of a barrier. post, abort and
@@ -74,6 +91,13 @@ class SyncGroup {
       throw;
     }
   }
+  // Makes a call that gives all tasks the same bytes, by the repeater if there is one.
+  std::string repeatable(FunctionRef<std::string(SyncGroup& now)> call) {
+    if (repeater_ == nullptr) return call(*this);
+    return repeater_->repeatable([&] { return call(repeater_->group()); });
+  }
+  bool is_repeated() const { return repeater_ != nullptr; }
+  void set_repeater(GroupRepeater* repeater) { repeater_ = repeater; }
   // Ends the work of the group, see Communicator::abort. Posted calls end with that error.
   void abort(const std::exception_ptr& reason) noexcept { communicator_->abort(reason); }
   // Memory of the communicator, for objects that come and go during its life.
@@ -115,6 +139,7 @@ class SyncGroup {
   std::shared_ptr<const GroupView> view_;
   ThreadGroup threads_;
   std::chrono::nanoseconds timeout_ = RoundOptions().timeout;
+  GroupRepeater* repeater_ = nullptr;  // outlives it
 };
 
 }  // namespace cohort::collective

@@ -103,12 +103,55 @@ Tensor sum_by_tree(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::str
       .to(dtype, /*non_blocking=*/false, /*copy=*/true);
 }
 
+Tensor sum_of_all_replicas(at::ArrayRef<Tensor> values) {
+  std::vector<Tensor> contiguous;
+  c10::SmallVector<const void*, 8> sources;
+  for (const Tensor& value : values) {
+    contiguous.push_back(internal::contiguous_elements(value.detach().to(at::kCPU)));
+    sources.push_back(contiguous.back().data_ptr());
+  }
+  const DType dtype = contiguous[0].scalar_type();
+  check_can_add(dtype);
+  Tensor sum = at::empty(contiguous[0].sizes(), at::dtype(dtype));
+  void* const target = sum.data_ptr();
+  const auto replicas = static_cast<int>(values.size());
+  add_in_tree({&target, 1}, {sources.data(), sources.size()},
+              SumTree(replicas).additions_within({0, replicas}), sum.numel(), dtype);
+  return sum;
+}
+
+void agree_between_tasks(SyncGroup& group, std::string_view name, std::string_view signature) {
+  if (!group.spans_tasks()) return;
+  group.repeatable([&](SyncGroup& now) {
+    now.between().barrier({.name = name, .signature = signature, .timeout = now.timeout()});
+    return std::string();
+  });
+}
+
 void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name,
                           std::string_view kind) {
   if (!group.spans_tasks()) return;
   const std::string signature = str(describe(value), kind.empty() ? "" : ", ", kind);
-  broadcast(group.between(), bytes_of(value), 0,
-            {.name = name, .signature = signature, .timeout = group.timeout()});
+  const auto take = [&](SyncGroup& now) {
+    broadcast(now.between(), bytes_of(value), 0,
+              {.name = name, .signature = signature, .timeout = now.timeout()});
+    return std::string(static_cast<const char*>(value.data_ptr()), value.nbytes());
+  };
+  if (!group.is_repeated()) return static_cast<void>(take(group));
+  const std::string taken = group.repeatable(take);
+  std::memcpy(value.data_ptr(), taken.data(), std::min(taken.size(), value.nbytes()));
+}
+
+std::string all_tasks_bytes(SyncGroup& group, std::string_view mine, std::string_view name) {
+  return group.repeatable([&](SyncGroup& now) {
+    const auto tasks = static_cast<size_t>(now.view()->num_tasks());
+    std::string all(tasks * mine.size(), '\0');
+    mine.copy(all.data() + static_cast<size_t>(now.view()->task) * mine.size(), mine.size());
+    const std::vector<int64_t> bytes_each(tasks, static_cast<int64_t>(mine.size()));
+    all_gather(now.between(), {all.data(), static_cast<int64_t>(all.size()), uint8}, bytes_each,
+               {.name = name, .timeout = now.timeout()});
+    return all;
+  });
 }
 
 std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> local_values,
@@ -150,22 +193,36 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
 
 std::vector<std::string> all_tasks_texts(SyncGroup& group, std::string_view mine,
                                          std::string_view name) {
-  const std::vector<int64_t> sizes =
-      all_tasks_values(group, static_cast<int64_t>(mine.size()), name);
-  const auto own = static_cast<size_t>(group.view()->task);
-  const auto start = [&](size_t task) {
-    return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(task),
-                           int64_t{0});
+  if (!group.spans_tasks()) return {std::string(mine)};
+  const std::string encoded = group.repeatable([&](SyncGroup& now) {
+    const auto own = static_cast<size_t>(now.view()->task);
+    std::vector<int64_t> sizes(static_cast<size_t>(now.view()->num_tasks()), 0);
+    sizes[own] = static_cast<int64_t>(mine.size());
+    const std::vector<int64_t> one_each(sizes.size(), 1);
+    const CallOptions options{.name = name, .timeout = now.timeout()};
+    all_gather(now.between(), {sizes.data(), static_cast<int64_t>(sizes.size()), int64}, one_each,
+               options);
+    const int64_t before = std::accumulate(sizes.begin(), sizes.begin() + own, int64_t{0});
+    const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    std::string all(static_cast<size_t>(total), '\0');
+    mine.copy(all.data() + before, mine.size());
+    all_gather(now.between(), {all.data(), total, uint8}, sizes, options);
+    sizes.insert(sizes.begin(), static_cast<int64_t>(sizes.size()));
+    return all.insert(0, reinterpret_cast<const char*>(sizes.data()),
+                      sizes.size() * sizeof(int64_t));
+  });
+  // The number of texts, their sizes, the texts.
+  const auto number = [&](size_t i) {
+    int64_t value = 0;
+    std::memcpy(&value, encoded.data() + i * sizeof value, sizeof value);
+    return static_cast<size_t>(value);
   };
-  std::string all(static_cast<size_t>(start(sizes.size())), '\0');
-  std::copy(mine.begin(), mine.end(), all.begin() + start(own));
-  if (group.spans_tasks()) {
-    all_gather(group.between(), {all.data(), static_cast<int64_t>(all.size()), uint8}, sizes,
-               {.name = name, .timeout = group.timeout()});
-  }
+  const size_t count = number(0);
+  size_t position = (count + 1) * sizeof(int64_t);
   std::vector<std::string> texts;
-  for (size_t task = 0; task < sizes.size(); ++task) {
-    texts.push_back(all.substr(static_cast<size_t>(start(task)), static_cast<size_t>(sizes[task])));
+  for (size_t i = 0; i < count; ++i) {
+    texts.push_back(encoded.substr(position, number(i + 1)));
+    position += texts.back().size();
   }
   return texts;
 }

@@ -2,17 +2,23 @@
 // its task: in cross-replica context, or as the leader of a barrier.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "cohort/collective/sum_tree.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/structure/tensor.h"
 
 namespace cohort::collective {
 
-// All are COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
+// All are COLLECTIVE over the tasks. Errors: those of a Communicator's calls. Those that give all
+// tasks the same are repeatable (SyncGroup::repeatable).
+
+// All tasks meet, and show that they make the same call.
+void agree_between_tasks(SyncGroup& group, std::string_view name, std::string_view signature);
 
 // In place: the sum of all tasks' tensors, in the order of ranks.
 // Shapes: contiguous, on the CPU, the same on every task.
@@ -22,6 +28,9 @@ void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name
 // have); this task passes the values of its own replicas, in order.
 // Shapes: the same for all replicas -> the same, contiguous, on the CPU.
 Tensor sum_by_tree(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view name);
+
+// The same where the values of all replicas are here, in the order of ids; not COLLECTIVE.
+Tensor sum_of_all_replicas(at::ArrayRef<Tensor> values);
 
 // In place: replaced by the tensor of task 0. `kind`: what else must be the same on every task.
 // Shapes: contiguous, on the CPU, the same on every task.
@@ -38,19 +47,20 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
 std::vector<std::string> all_tasks_texts(SyncGroup& group, std::string_view mine,
                                          std::string_view name);
 
+// The same one after another, where all bring equally many.
+std::string all_tasks_bytes(SyncGroup& group, std::string_view mine, std::string_view name);
+
 // The values of all tasks, in the order of ranks; `mine` is this task's. The bytes of T must mean
 // the same on every machine of the group.
 template <class T>
 requires std::is_trivially_copyable_v<T> std::vector<T> all_tasks_values(SyncGroup& group,
                                                                          const T& mine,
                                                                          std::string_view name) {
-  const GroupView& view = *group.view();
-  std::vector<T> values(view.replicas_of.size(), mine);
-  if (!group.spans_tasks()) return values;
-  const std::vector<int64_t> bytes_each(values.size(), sizeof(T));
-  all_gather(group.between(),
-             {values.data(), static_cast<int64_t>(values.size() * sizeof(T)), uint8}, bytes_each,
-             {.name = name, .timeout = group.timeout()});
+  if (!group.spans_tasks()) return {mine};
+  const std::string all =
+      all_tasks_bytes(group, {reinterpret_cast<const char*>(&mine), sizeof mine}, name);
+  std::vector<T> values(all.size() / sizeof(T), mine);
+  std::memcpy(static_cast<void*>(values.data()), all.data(), all.size());
   return values;
 }
 

@@ -1,5 +1,7 @@
 #include "cohort/distribute/core/strategy_core.h"
 
+#include <ATen/ops/cat.h>
+
 #include <algorithm>
 
 #include "cohort/collective/replica_collectives.h"
@@ -58,6 +60,9 @@ std::shared_ptr<VariableImpl> StrategyCore::create_variable_on(
 
 Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values,
                                        std::string_view name) const {
+  if (are_of_all_replicas(local_values.size()) && local_values[0].layout() == at::kStrided) {
+    return collective::sum_of_all_replicas(local_values);
+  }
   if (local_values[0].layout() == at::kSparse) {
     return collective::sum_sparse(group(), local_values, name);
   }
@@ -79,12 +84,18 @@ Tensor StrategyCore::sum_of_local(at::ArrayRef<Tensor> local_values) const {
 
 Tensor StrategyCore::gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis,
                                           std::string_view name) const {
+  if (are_of_all_replicas(local_values.size())) {
+    const std::vector<Tensor> values = on_host(local_values);
+    collective::check_can_concat(values, axis);
+    return at::cat(values, axis);
+  }
   return collective::concat_replicas(group(), on_host(local_values), axis, name);
 }
 
 Tensor StrategyCore::value_of_first_replica(at::ArrayRef<Tensor> local_values,
                                             std::string_view name) const {
   const Tensor value = local_values[0].to(at::kCPU).clone(at::MemoryFormat::Contiguous);
+  if (are_of_all_replicas(local_values.size())) return value;
   collective::take_from_first_task(group(), value, name);
   return value;
 }

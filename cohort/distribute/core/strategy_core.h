@@ -7,12 +7,14 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cohort/collective/communication_options.h"
 #include "cohort/collective/sync_group.h"
+#include "cohort/core/function_ref.h"
 #include "cohort/core/structure/tensor.h"
 #include "cohort/distribute/core/input_status.h"
 #include "cohort/distribute/core/variable_spec.h"
@@ -39,11 +41,13 @@ namespace cohort::internal {
 class GradientExchange;
 class RunFrame;
 class StepRunner;
+class StepTransaction;
 class VariableImpl;
 struct UpdateTarget;
 
 // Thread safety: immutable except for `run`, which only one thread of a task may call at a time.
-class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
+class StrategyCore : public std::enable_shared_from_this<StrategyCore>,
+                     public collective::GroupRepeater {
  public:
   virtual ~StrategyCore() = default;
 
@@ -54,8 +58,13 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
 
   // These describe what the calling thread's task has (core/task.h).
   //
-  // The replicas that run steps together. One object per task; its address never changes.
-  virtual collective::SyncGroup& group() const = 0;
+  // The replicas that run steps together. One object per task, until the group forms again: between
+  // two steps, or in a call that is COLLECTIVE.
+  collective::SyncGroup& group() const override = 0;
+  // The same, kept alive: a strategy whose group forms again has another one then.
+  virtual std::shared_ptr<collective::SyncGroup> group_pointer() const {
+    return {std::shared_ptr<void>(), &group()};
+  }
   int num_replicas_in_sync() const { return group().view()->num_replicas(); }
   int num_local_replicas() const { return group().view()->num_local_replicas(); }
   // The id in the sync group of this task's replica `local_id`.
@@ -111,9 +120,13 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // is now. The targets were made under this strategy.
   virtual std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) = 0;
 
+  // Whether these are values of the replicas of all tasks: they are here where replicas move.
+  bool are_of_all_replicas(size_t values) const {
+    return transaction() != nullptr && values == static_cast<size_t>(num_replicas_in_sync());
+  }
   // These three combine the values of all replicas of the sync group; this task passes those of its
-  // own replicas, in order. `name` says what is combined; tasks that pass different ones get an
-  // error.
+  // own replicas, in order, or of all, and then makes no call of the group. `name` says what is
+  // combined; tasks that pass different ones get an error.
   // COLLECTIVE over the tasks of the group. Not from a replica.
   // Errors: those of a Communicator's calls.
   //
@@ -153,6 +166,20 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The tasks of the sync group as a group that saves and restores together; the same object at
   // each call. nullptr for a task that is alone. See train::Trackable::save_group.
   virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
+
+  // What makes steps change everything or nothing, where replicas move to other tasks when theirs
+  // is lost; else null.
+  virtual StepTransaction* transaction() const { return nullptr; }
+  // See SyncGroup::repeatable; for calls outside of steps. It may make others, which are then part
+  // of it.
+  std::string repeatable(FunctionRef<std::string()> call) override { return call(); }
+
+  // How many calls all tasks have made together, the same on each at one place of the program;
+  // missing where none of them joins later.
+  virtual std::optional<int64_t> calls_together() const { return std::nullopt; }
+  // See SaveGroup. COLLECTIVE over the tasks. Errors: those of the forming; of `restore`.
+  virtual void admit(FunctionRef<void()>) {}
+  virtual bool join(FunctionRef<void()>) { return false; }
 
   // Notes the error of a failed call of this task, of which other tasks may not know. If the
   // strategy ends before another step begins, they get this error.

@@ -27,7 +27,7 @@ void agree_on_dataset(collective::SyncGroup& group, const Dataset& dataset, std:
     if (!dataset.node()->guesses_spec()) known += str(", ", dataset.element_spec());
   }
   known += more;
-  group.between().barrier({.name = what, .signature = known, .timeout = group.timeout()});
+  collective::agree_between_tasks(group, what, known);
 }
 
 Dataset in_agreed_order(collective::SyncGroup& group, const Dataset& dataset) {

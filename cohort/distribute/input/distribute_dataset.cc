@@ -212,9 +212,7 @@ void agree_on_order(const Source& source, const Dataset& whole) {
     if (node->sharding_role() != ShardingRole::kShuffle) return;
     shuffles += str(shuffles.empty() ? "" : ", ", describe_node(*node));
   });
-  group.between().barrier({.name = "the shuffles ahead of a division by elements",
-                           .signature = shuffles,
-                           .timeout = group.timeout()});
+  collective::agree_between_tasks(group, "the shuffles ahead of a division by elements", shuffles);
 }
 
 // The part of each worker. What there is to say is logged once, not for each.

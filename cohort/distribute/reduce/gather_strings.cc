@@ -49,10 +49,12 @@ struct Gathered {
 StringTensor gather_strings(const StrategyCore& core, const std::vector<StringTensor>& local_values,
                             int64_t axis) {
   const auto view = core.group().view();
+  const int first =
+      core.are_of_all_replicas(local_values.size()) ? 0 : view->first_replica();
   std::vector<Tensor> marks;
   std::vector<Tensor> bytes;
   for (size_t i = 0; i < local_values.size(); ++i) {
-    marks.push_back(marks_of(local_values[i], view->first_replica() + static_cast<int64_t>(i)));
+    marks.push_back(marks_of(local_values[i], first + static_cast<int64_t>(i)));
     bytes.push_back(bytes_of(local_values[i]));
   }
   const Tensor all = core.gather_over_replicas(marks, axis).contiguous();

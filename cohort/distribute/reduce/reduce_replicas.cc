@@ -32,7 +32,7 @@ namespace {
 template <class T>
 void check_is_of_all(const StrategyCore& core, const char* what, const PerReplica<T>& value) {
   const auto replicas = static_cast<size_t>(core.num_local_replicas());
-  if (value.size() == replicas) return;
+  if (value.size() == replicas || core.are_of_all_replicas(value.size())) return;
   throw_wrong_component_count(what, value.size(), replicas);
 }
 
@@ -111,21 +111,23 @@ Tensor combine(StrategyCore& core, ReduceOp op, const PerReplica<Tensor>& value,
   const DType dtype = components[0].scalar_type();
   check_can_reduce(op, components[0]);
   for (const Tensor& component : value.values()) check_can_sum_along(axis, component);
+  const bool all_are_here = core.are_of_all_replicas(value.size());
+  const int first = all_are_here ? 0 : core.replica_id(0);
   const auto sum_of = [&](at::ArrayRef<Tensor> values) {
     return core.sum_over_replicas(values, call_name(op, axis, components[0]));
   };
   if (!axis.given()) {
-    collective::check_same_shape(components, core.replica_id(0));
+    collective::check_same_shape(components, first);
     const Tensor sum = wide_sum(components, sum_of);
     if (op == ReduceOp::SUM) return sum_that_fits(sum, components[0], "reduce");
     return mean_of(sum, core.num_replicas_in_sync(), dtype);
   }
   const auto [sums, count] = sum_inside(value, axis.axes());
-  collective::check_same_shape(sums, core.replica_id(0));
+  collective::check_same_shape(sums, first);
   const Tensor sum = wide_sum(sums, sum_of);
   if (op == ReduceOp::SUM) return sum_that_fits(sum, components[0], "reduce");
   int64_t total = count;
-  if (core.num_replicas_in_sync() != core.num_local_replicas()) {
+  if (!all_are_here && core.num_replicas_in_sync() != core.num_local_replicas()) {
     const std::vector<Tensor> counts(
         value.size(),
         at::scalar_tensor(static_cast<double>(count) / static_cast<double>(value.size()),
@@ -135,11 +137,32 @@ Tensor combine(StrategyCore& core, ReduceOp op, const PerReplica<Tensor>& value,
   return mean_of(sum, total, dtype);
 }
 
+
+PerReplica<Tensor> of_all_replicas(const StrategyCore& core, const PerReplica<Tensor>& value) {
+  const std::shared_ptr<const ReplicaSource>& source = value.source();
+  if (core.transaction() == nullptr || source == nullptr || !source->has_all()) return value;
+  PerReplica<Tensor>::Values all;
+  for (int id = 0; id < core.num_replicas_in_sync(); ++id) {
+    all.push_back(source->component(id).tensor());
+  }
+  return PerReplica<Tensor>(std::move(all));
+}
+
 }  // namespace
 
-Tensor reduce_replicas(StrategyCore& core, ReduceOp op, const PerReplica<Tensor>& value,
+PerReplica<Structure> of_all_replicas(const StrategyCore& core,
+                                      const PerReplica<Structure>& value) {
+  const std::shared_ptr<const ReplicaSource>& source = value.source();
+  if (core.transaction() == nullptr || source == nullptr || !source->has_all()) return value;
+  PerReplica<Structure>::Values all;
+  for (int id = 0; id < core.num_replicas_in_sync(); ++id) all.push_back(source->component(id));
+  return PerReplica<Structure>(std::move(all));
+}
+
+Tensor reduce_replicas(StrategyCore& core, ReduceOp op, const PerReplica<Tensor>& own,
                        const ReduceAxis& axis) {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
+  const PerReplica<Tensor> value = of_all_replicas(core, own);
   return core.group().attempt("reduce", [&] {
     check_is_of_all(core, "the value given to reduce", value);
     return with_typed_errors("Strategy::reduce", [&] { return combine(core, op, value, axis); });
@@ -181,16 +204,17 @@ Tensor reduce_replicas(StrategyCore& core, ReduceOp op, const Tensor& value,
       core.num_replicas_in_sync(), " replicas; reduce what run returned, or multiply it yourself"));
 }
 
-Structure reduce_replicas(StrategyCore& core, ReduceOp op, const PerReplica<Structure>& value,
+Structure reduce_replicas(StrategyCore& core, ReduceOp op, const PerReplica<Structure>& own,
                           const ReduceAxis& axis) {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
+  const PerReplica<Structure> value = of_all_replicas(core, own);
   core.group().attempt("reduce", [&] {
     check_reduce_op(op);
     check_is_of_all(core, "the value given to reduce", value);
     for (const Structure& component : value.values()) {
       check_can_reduce_rows("reduce", component);
     }
-    agree_on_form(core.group(), value.value(0), "reduce");
+    if (!core.are_of_all_replicas(value.size())) agree_on_form(core.group(), value.value(0), "reduce");
   });
   return map_structures(std::vector<Structure>(value.values().begin(), value.values().end()),
                         [&](const std::vector<Leaf>& leaves) -> Leaf {
@@ -201,8 +225,9 @@ Structure reduce_replicas(StrategyCore& core, ReduceOp op, const PerReplica<Stru
                         });
 }
 
-Tensor gather_replicas(StrategyCore& core, const PerReplica<Tensor>& value, int64_t axis) {
+Tensor gather_replicas(StrategyCore& core, const PerReplica<Tensor>& own, int64_t axis) {
   require_cross_replica("gather", "ReplicaContext::all_gather");
+  const PerReplica<Tensor> value = of_all_replicas(core, own);
   return core.group().attempt("gather", [&] {
     check_is_of_all(core, "the value given to gather", value);
     for (const Tensor& component : value.values()) collective::check_can_gather(component);
@@ -229,15 +254,16 @@ Tensor gather_replicas(StrategyCore& core, const Tensor& value, int64_t axis) {
   });
 }
 
-Structure gather_replicas(StrategyCore& core, const PerReplica<Structure>& value, int64_t axis) {
+Structure gather_replicas(StrategyCore& core, const PerReplica<Structure>& own, int64_t axis) {
   require_cross_replica("gather", "ReplicaContext::all_gather");
+  const PerReplica<Structure> value = of_all_replicas(core, own);
   std::vector<Structure> components;
   core.group().attempt("gather", [&] {
     check_is_of_all(core, "the value given to gather", value);
     for (const Structure& component : value.values()) {
       components.push_back(with_row_lengths("gather", component, axis));
     }
-    agree_on_form(core.group(), components[0], "gather");
+    if (!core.are_of_all_replicas(value.size())) agree_on_form(core.group(), components[0], "gather");
   });
   return with_row_splits(map_structures(components, [&](const std::vector<Leaf>& leaves) -> Leaf {
     if (leaves[0].is_strings()) {

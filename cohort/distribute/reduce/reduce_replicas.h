@@ -13,6 +13,10 @@ namespace cohort::internal {
 
 class StrategyCore;
 
+// The components of all replicas, where they are here (ReplicaSource::has_all); else the value.
+distribute::PerReplica<Structure> of_all_replicas(const StrategyCore& core,
+                                                  const distribute::PerReplica<Structure>& value);
+
 // These are COLLECTIVE over the tasks of the strategy. Errors: see Strategy::reduce.
 Tensor reduce_replicas(StrategyCore& core, distribute::ReduceOp op,
                        const distribute::PerReplica<Tensor>& value,

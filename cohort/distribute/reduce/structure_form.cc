@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
@@ -16,18 +17,11 @@ std::string form_of(const Structure& value) {
   return form;
 }
 
-void agree_between_tasks(collective::SyncGroup& group, const std::string& form,
-                         std::string_view call) {
-  if (!group.spans_tasks()) return;
-  const std::string name = str(call, " of a structure");
-  group.between().barrier({.name = name, .signature = form, .timeout = group.timeout()});
-}
-
 }  // namespace
 
 void agree_on_form(collective::SyncGroup& group, const Structure& value, std::string_view call) {
   if (!group.spans_tasks() || value.is_leaf() || value.num_leaves() == 0) return;
-  agree_between_tasks(group, form_of(value), call);
+  collective::agree_between_tasks(group, str(call, " of a structure"), form_of(value));
 }
 
 void agree_on_form(Replica& replica, const Structure& value, const char* call) {
@@ -46,7 +40,7 @@ void agree_on_form(Replica& replica, const Structure& value, const char* call) {
               ", replica ", first + static_cast<int>(r), " one of ", form_of_replica(r),
               "; every replica must bring the same keys in the same order"));
     }
-    agree_between_tasks(group, own, call);
+    collective::agree_between_tasks(group, str(call, " of a structure"), own);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -33,8 +34,7 @@ class GivenOptions {
 };
 
 void agree(StrategyCore& core, const char* call, const std::string& options) {
-  core.group().between().barrier(
-      {.name = call, .signature = options, .timeout = core.group().timeout()});
+  collective::agree_between_tasks(core.group(), call, options);
 }
 
 }  // namespace

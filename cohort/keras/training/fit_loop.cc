@@ -1,11 +1,10 @@
 #include "cohort/keras/training/fit_loop.h"
 
-#include <ATen/ops/scalar_tensor.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/observe/logging.h"
@@ -30,9 +29,7 @@ namespace {
 uint64_t agreed_seed(StrategyCore& core) {
   const auto seed = static_cast<int64_t>(next_seed());
   if (!core.group().spans_tasks()) return static_cast<uint64_t>(seed);
-  const std::vector<Tensor> own(static_cast<size_t>(core.num_local_replicas()),
-                                at::scalar_tensor(seed, at::kLong));
-  return static_cast<uint64_t>(core.value_of_first_replica(own).item<int64_t>());
+  return static_cast<uint64_t>(collective::all_tasks_values(core.group(), seed, "seed of fit")[0]);
 }
 
 DataSource::Rows with_weight(DataSource::Rows rows, const Structure& sample_weight) {
