@@ -71,7 +71,10 @@ void GeneratorStreams::Streams::restore_own(const Philox& philox) {
 }
 
 GeneratorStreams::GeneratorStreams(Philox own, std::shared_ptr<ReplicaGroup> group)
-    : group_(std::move(group)), first_(own), start_(state_at(own)) {}
+    : group_(std::move(group)),
+      first_(own),
+      start_(state_at(own)),
+      in_group_(group_ == nullptr ? nullptr : group_->add(*this)) {}
 
 std::optional<int> GeneratorStreams::caller() const {
   const ReplicaLookup* const lookup = the_lookup;
@@ -121,6 +124,19 @@ GeneratorStreams::State GeneratorStreams::state_of(std::optional<int> replica) c
   const Stream& stream = streams().of(replica);
   std::lock_guard lock(stream.mutex);
   return state_at(stream.random);
+}
+
+GeneratorStreams::States GeneratorStreams::states_of(int replica) const {
+  return {.own = state_of(std::nullopt), .of_replica = state_of(replica)};
+}
+
+void GeneratorStreams::set_states_of(int replica, const States& states) {
+  Streams& its = streams();
+  for (Stream* const stream : {&its.own, &its.of(replica)}) {
+    const bool is_own = stream == &its.own;
+    const std::lock_guard lock(stream->mutex);
+    stream->random = philox_at(is_own ? states.own : states.of_replica);
+  }
 }
 
 void GeneratorStreams::restore_of(std::optional<int> replica, const State& state) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random_options.h"
@@ -21,6 +22,7 @@ namespace cohort::internal {
 constexpr uint64_t first_stream_of(int task) { return static_cast<uint64_t>(task) << 32; }
 
 // A strategy as its generators see it.
+class GeneratorStreams;
 class ReplicaGroup {
  public:
   virtual ~ReplicaGroup() = default;
@@ -31,6 +33,9 @@ class ReplicaGroup {
   virtual std::vector<int> local_replicas() const = 0;
   // See train::Trackable::save_group.
   virtual std::shared_ptr<train::SaveGroup> save_group() const = 0;
+  // Tells the group of a generator that draws for its replicas, for as long as what is returned
+  // lives; null: it need not know.
+  virtual std::shared_ptr<void> add(GeneratorStreams&) { return nullptr; }
 };
 
 // What the layer that knows strategies says of the calling thread.
@@ -45,6 +50,9 @@ struct ReplicaLookup {
 void set_replica_lookup(const ReplicaLookup& lookup);
 // ReplicaLookup::group; nullptr where nobody knows strategies.
 std::shared_ptr<ReplicaGroup> calling_replica_group();
+
+// The same as random::set_seed in a program that has set none. Thread safety: any thread.
+COHORT_API void set_seed_if_none(uint64_t seed);
 
 // The streams of a generator. If it has no group, there is one stream, for whoever draws. Else
 // replica r of the sync group draws from a stream that follows from the seed and r alone, and from
@@ -70,6 +78,14 @@ class GeneratorStreams {
   std::vector<int> local_replicas() const;
   State state_of(std::optional<int> replica) const;
   void restore_of(std::optional<int> replica, const State& state);
+  // The states of the task's own stream and of a replica's, for tasks that go on for each other.
+  // Neither changes another stream.
+  struct States {
+    State own;
+    State of_replica;
+  };
+  States states_of(int replica) const;
+  void set_states_of(int replica, const States& states);
 
  private:
   struct Stream {
@@ -102,6 +118,7 @@ class GeneratorStreams {
   mutable std::mutex others_mutex_;  // taken before those of streams; guards what follows
   State start_;                      // of the first task's own stream
   mutable std::map<int, std::unique_ptr<Streams>> others_;  // by their tasks
+  const std::shared_ptr<void> in_group_;
 };
 
 }  // namespace cohort::internal

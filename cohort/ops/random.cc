@@ -205,6 +205,12 @@ uint64_t next_seed() {
   return mix_seeds(*shared.seed, shared.seeds_given++);
 }
 
+void set_seed_if_none(uint64_t seed) {
+  random::Context& shared = random::context();
+  const std::lock_guard lock(shared.mutex);
+  if (!shared.seed) shared.seed = seed;
+}
+
 void forget_seed() {
   random::Context& shared = random::context();
   std::lock_guard lock(shared.mutex);

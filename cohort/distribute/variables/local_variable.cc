@@ -29,8 +29,23 @@ Tensor apart_from(const Tensor& target, const Tensor& value) {
 LocalVariable::LocalVariable(std::shared_ptr<StrategyCore> core, VariableSpec spec,
                              std::vector<Tensor> components)
     : VariableImpl(std::move(core), std::move(spec)),
-      owner_(this->core()->is_default() ? nullptr : &Task::current()),
-      components_(std::move(components)) {
+      owner_(this->core()->is_default() ? nullptr : &Task::current()) {
+  set_components(std::move(components));
+  if (StepTransaction* const transaction = this->core()->transaction())
+    transaction->add(*this, name());
+}
+
+LocalVariable::~LocalVariable() {
+  StepTransaction* const transaction = core()->transaction();
+  if (transaction == nullptr) return;
+  transaction->remove(*this);
+  transaction->forget(*this);
+}
+
+void LocalVariable::set_components(std::vector<Tensor> components) {
+  components_ = std::move(components);
+  leaves_.clear();
+  distinct_.clear();
   for (size_t i = 0; i < components_.size(); ++i) {
     leaves_.push_back(make_leaf(components_[i]));
     bool shared = false;
@@ -78,15 +93,68 @@ void LocalVariable::bind_component(size_t replica, Tensor leaf) {
   at::NoGradGuard no_grad;
   leaf.set_data(component);
   leaves_[replica] = std::move(leaf);
+  is_bound_ = true;
 }
 
 void LocalVariable::mark_written(size_t replica) const {
   leaves_[replica].unsafeGetTensorImpl()->bump_version();
 }
 
+const Tensor* LocalVariable::component_of(int replica_id) const {
+  const std::vector<Tensor>& kept = kept_components();
+  const int first = kept.size() == components_.size() ? core()->replica_id(0) : 0;
+  const bool has = replica_id >= first && replica_id - first < static_cast<int>(kept.size());
+  return has ? &kept[static_cast<size_t>(replica_id - first)] : nullptr;
+}
+
+void LocalVariable::about_to_write() const {
+  StepTransaction* const transaction = is_of_each_replica() ? nullptr : core()->transaction();
+  if (transaction != nullptr) transaction->keep(const_cast<LocalVariable&>(*this));
+}
+
+char* LocalVariable::keep_all() const {
+  StepTransaction* const transaction = is_of_each_replica() ? nullptr : core()->transaction();
+  if (transaction == nullptr) return nullptr;
+  return transaction->keep_all_of(const_cast<LocalVariable&>(*this));
+}
+
+void LocalVariable::keep_parts(std::span<const collective::SliceRange> parts) const {
+  StepTransaction* const transaction = is_of_each_replica() ? nullptr : core()->transaction();
+  if (transaction == nullptr) return;
+  transaction->keep_parts(const_cast<LocalVariable&>(*this), parts);
+}
+
+void LocalVariable::put_back() {
+  const at::NoGradGuard no_grad;
+  for (const size_t i : distinct_) {
+    if (i > 0) components_[i].copy_(components_[0]);
+    mark_sharers(components_[i]);
+  }
+}
+
+// Components on one device share their memory, or each has its own.
+void LocalVariable::host(collective::ReplicaRange range) {
+  if (is_bound_) {
+    throw UnimplementedError(str(
+        "variable '", name(), "' is a parameter of a module, of which each replica has one; such ",
+        "replicas cannot move to another worker where theirs is lost; use Keras layers"));
+  }
+  const bool shares = distinct_.size() == 1;
+  std::vector<Tensor> components = {components_[0]};
+  while (components.size() < static_cast<size_t>(range.size())) {
+    components.push_back(shares ? components_[0] : components_[0].clone());
+  }
+  set_components(std::move(components));
+}
+
 void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
+  about_to_write();
+  apply(components_[replica], op, value);
+  mark_sharers(components_[replica]);
+}
+
+void LocalVariable::apply(const Tensor& target, AssignOp op, const Tensor& value) {
   at::NoGradGuard no_grad;
-  const Tensor& target = components_[replica];
   const auto operand = [&] {
     return apart_from(target, value.to(target.device(), target.scalar_type()));
   };
@@ -101,12 +169,12 @@ void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
       target.sub_(operand());
       break;
   }
-  mark_sharers(target);
 }
 
 bool LocalVariable::add_in_place(size_t replica, const at::Scalar& delta) {
   const Tensor& target = components_[replica];
   if (target.numel() != 1) return false;
+  about_to_write();
   if (!target.is_cpu()) {
     if (!target.is_floating_point()) return false;
     const at::NoGradGuard no_grad;
@@ -123,6 +191,7 @@ bool LocalVariable::add_in_place(size_t replica, const at::Scalar& delta) {
 }
 
 void LocalVariable::write_rows(size_t replica, ScatterOp op, const IndexedSlices& slices) {
+  about_to_write();
   scatter_rows(components_[replica], op, slices);
   mark_sharers(components_[replica]);
 }
@@ -143,8 +212,8 @@ std::vector<train::CheckpointValue> LocalVariable::checkpoint_values() {
            .parts = {{Leaf(read().detach())}}}};
 }
 
-void LocalVariable::write_restored(size_t replica, const Tensor& value) {
-  write(replica, AssignOp::kAssign, value);
+void LocalVariable::write_restored(const Tensor& value) {
+  for (const size_t i : distinct_) write(i, AssignOp::kAssign, value);
 }
 
 void LocalVariable::prepare_restore(train::RestoreSource& source) {
@@ -152,9 +221,8 @@ void LocalVariable::prepare_restore(train::RestoreSource& source) {
     throw FailedPreconditionError(str("variable '", name(), "' was to be restored in a ",
                                       "step; restore checkpoints before it"));
   }
-  source.read(train::kVariableValue, shape(), dtype(), [this](const Tensor& value) {
-    for (const size_t i : distinct_) write_restored(i, value);
-  });
+  source.read(train::kVariableValue, shape(), dtype(),
+              [this](const Tensor& value) { write_restored(value); });
 }
 
 }  // namespace cohort::internal

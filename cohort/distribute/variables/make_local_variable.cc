@@ -6,6 +6,7 @@
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/error.h"
 #include "cohort/core/recording/step_recording.h"
+#include "cohort/distribute/core/step_transaction.h"
 #include "cohort/distribute/core/strategy_core.h"
 #include "cohort/distribute/variables/aggregating_variable.h"
 #include "cohort/distribute/variables/make_variable.h"
@@ -63,8 +64,14 @@ std::string kind_of(const VariableSpec& spec) {
              *spec.options.trainable ? "" : ", not trainable");
 }
 
-// Every task starts from the first one's value. COLLECTIVE.
+// Every task starts from the first one's value. COLLECTIVE, but where replicas move.
 Tensor agreed_value(StrategyCore& core, const VariableSpec& spec, const Tensor& value) {
+  if (StepTransaction* const transaction = core.transaction()) {
+    // Made without the others, from the same seeds; compared when a step ends.
+    const Tensor own = value.to(at::kCPU).contiguous();
+    transaction->note_made(str(spec.options.name, ", ", kind_of(spec), ", ", describe(own)), own);
+    return value;
+  }
   if (!core.group().spans_tasks()) return value;
   const Tensor agreed = value.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
   collective::take_from_first_task(core.group(), agreed, spec.options.name, kind_of(spec));

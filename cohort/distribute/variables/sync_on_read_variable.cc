@@ -4,6 +4,10 @@
 #include <ATen/ops/stack.h>
 #include <c10/core/ScalarType.h>
 
+#include <cstring>
+#include <utility>
+
+#include "cohort/core/error.h"
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/distribute/core/context_stack.h"
 #include "cohort/distribute/core/replica.h"
@@ -14,6 +18,52 @@
 namespace cohort::internal {
 
 using distribute::VariableAggregation;
+
+SyncOnReadVariable::SyncOnReadVariable(std::shared_ptr<StrategyCore> core,
+                                       distribute::VariableSpec spec,
+                                       std::vector<Tensor> components)
+    : LocalVariable(std::move(core), std::move(spec), std::move(components)) {
+  if (this->core()->transaction() == nullptr) return;
+  const int first = this->core()->replica_id(0);
+  for (int id = 0; id < this->core()->num_replicas_in_sync(); ++id) {
+    const bool is_own = id >= first && id - first < static_cast<int>(num_components());
+    of_all_.push_back(is_own ? component(static_cast<size_t>(id - first)) : component(0).clone());
+  }
+}
+
+const std::vector<Tensor>& SyncOnReadVariable::kept_components() const {
+  return of_all_.empty() ? LocalVariable::kept_components() : of_all_;
+}
+
+bool SyncOnReadVariable::knows_all() const {
+  return !of_all_.empty() && !core()->transaction()->is_open();
+}
+
+void SyncOnReadVariable::write_state(int replica, std::string& out) const {
+  const Tensor& value = of_all_[static_cast<size_t>(replica)];
+  out.append(static_cast<const char*>(value.data_ptr()), value.nbytes());
+}
+
+void SyncOnReadVariable::read_state(int replica, std::string_view bytes) {
+  const Tensor& value = of_all_[static_cast<size_t>(replica)];
+  if (bytes.size() != value.nbytes()) {
+    throw DataLossError(str("the state of variable '", name(), "' of replica ", replica, " has ",
+                            bytes.size(), " bytes, not ", value.nbytes()));
+  }
+  std::memcpy(value.data_ptr(), bytes.data(), bytes.size());
+  mark_sharers(value);
+}
+
+void SyncOnReadVariable::host(collective::ReplicaRange range) {
+  set_components({of_all_.begin() + range.first, of_all_.begin() + range.last});
+}
+
+void SyncOnReadVariable::write_everywhere(AssignOp op, const Tensor& value) {
+  for (const Tensor& component : kept_components()) {
+    apply(component, op, value);
+    mark_sharers(component);
+  }
+}
 
 std::optional<size_t> SyncOnReadVariable::own_component(const char* operation) const {
   if (const Replica* replica = owners_replica(operation)) {
@@ -52,9 +102,11 @@ Tensor SyncOnReadVariable::read() const {
 Tensor SyncOnReadVariable::aggregate() const {
   if (core()->num_replicas_in_sync() == 1) return leaf(0);
   check_can_aggregate(*this);
+  const bool all_are_here = knows_all();
   std::vector<Tensor> components;
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i));
-  const std::string call = call_of_tasks("read");
+  if (all_are_here) components = of_all_;
+  const std::string call = all_are_here ? "" : call_of_tasks("read");
   const auto sum_of = [&](at::ArrayRef<Tensor> values) {
     return core()->sum_over_replicas(values, call);
   };
@@ -75,22 +127,19 @@ Tensor SyncOnReadVariable::aggregate() const {
           "a replica"));
 }
 
-void SyncOnReadVariable::write_restored(size_t replica, const Tensor& value) {
+void SyncOnReadVariable::write_restored(const Tensor& value) {
   const int64_t count = core()->num_replicas_in_sync();
   const bool shares_out = options().aggregation == VariableAggregation::SUM && count > 1;
   if (shares_out) check_can_aggregate(*this);
-  write(replica, AssignOp::kAssign, value);
+  write_everywhere(AssignOp::kAssign, value);
   if (!shares_out) return;
-  at::NoGradGuard no_grad;
-  const Tensor& target = component(replica);
-  if (at::isFloatingType(dtype()) || at::isComplexType(dtype())) {
-    target.div_(count);
-  } else {
-    target.div_(count, "trunc");
-    if (core()->replica_id(static_cast<int>(replica)) == 0) {
-      target.mul_(1 - count).add_(value);  // value - share * (count - 1)
-    }
+  const at::NoGradGuard no_grad;
+  const bool divides = at::isFloatingType(dtype()) || at::isComplexType(dtype());
+  for (const Tensor& target : kept_components()) {
+    divides ? target.div_(count) : target.div_(count, "trunc");
   }
+  const Tensor* const first = divides ? nullptr : component_of(0);
+  if (first != nullptr) first->mul_(1 - count).add_(value);  // value - share * (count - 1)
 }
 
 // If the aggregate alone were saved, other bits would come back: a sum that is divided does not
@@ -138,11 +187,13 @@ void SyncOnReadVariable::prepare_restore(train::RestoreSource& source) {
   const std::vector<int64_t> stacked = stacked_shape();
   if (!saves_components() || source.shape(train::kReplicaComponents) != stacked) return;
   const auto take = [this](const Tensor& components) {
-    for (const size_t i : distinct_components()) {
-      write(i, AssignOp::kAssign, components.select(0, static_cast<int64_t>(i)));
+    const std::vector<Tensor>& kept = kept_components();
+    for (size_t i = 0; i < kept.size(); ++i) {
+      apply(kept[i], AssignOp::kAssign, components.select(0, static_cast<int64_t>(i)));
+      mark_sharers(kept[i]);
     }
   };
-  if (const auto rows = own_rows()) {
+  if (const auto rows = of_all_.empty() ? own_rows() : std::nullopt) {
     source.read_slice(train::kReplicaComponents, stacked, *rows, dtype(), take);
   } else {
     source.read(train::kReplicaComponents, stacked, dtype(), take);
@@ -163,13 +214,7 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
                                    options().name, "'); use assign, or ", assign_name(op),
                                    " in a replica"));
   }
-  for (const size_t component : distinct_components()) {
-    if (shares_out) {
-      write_restored(component, checked);
-    } else {
-      write(component, op, checked);
-    }
-  }
+  shares_out ? write_restored(checked) : write_everywhere(op, checked);
 }
 
 void SyncOnReadVariable::assign_number(AssignOp op, const at::Scalar& number) {

@@ -11,7 +11,10 @@ namespace cohort::internal {
 
 class SyncOnReadVariable final : public LocalVariable {
  public:
-  using LocalVariable::LocalVariable;
+  SyncOnReadVariable(std::shared_ptr<StrategyCore> core, distribute::VariableSpec spec,
+                     std::vector<Tensor> components);
+
+  const std::vector<Tensor>& kept_components() const override;
 
   Tensor read() const override;
   void assign(AssignOp op, const Tensor& value) override;
@@ -27,11 +30,18 @@ class SyncOnReadVariable final : public LocalVariable {
   void prepare_restore(train::RestoreSource& source) override;
 
  protected:
-  // Writes a replica's part of what is to be the aggregate. SUM: value / components, so that the
+  // Writes each replica's part of what is to be the aggregate. SUM: value / components, so that the
   // sum is the value again; for integers the first component gets the remainder.
-  void write_restored(size_t replica, const Tensor& value) override;
+  void write_restored(const Tensor& value) override;
+  bool is_of_each_replica() const override { return true; }
+  void write_state(int replica, std::string& out) const override;
+  void read_state(int replica, std::string_view bytes) override;
+  void host(collective::ReplicaRange range) override;
 
  private:
+  // Whether the components of all replicas are here, as they are between steps.
+  bool knows_all() const;
+  void write_everywhere(AssignOp op, const Tensor& value);
   // The component that the calling code acts on alone: its replica's, or that of the update it is
   // in.
   // Errors: those of owners_replica.
@@ -40,6 +50,10 @@ class SyncOnReadVariable final : public LocalVariable {
   std::vector<int64_t> stacked_shape() const;
   std::optional<train::TensorSlice> own_rows() const;
   Tensor aggregate() const;
+
+  // The components of all replicas, where they move from task to task; this task's among them are
+  // the local ones.
+  std::vector<Tensor> of_all_;
 };
 
 }  // namespace cohort::internal

@@ -81,11 +81,12 @@ bool added_outside_of_steps(const Variable& target, const Delta& delta) {
   VariableImpl& variable = target.impl();
   const StrategyCore& core = *variable.core();
   if (core.is_default() || !variable.is_local() || core.num_replicas_in_sync() == 1) return false;
-  if (core.replica_id(0) != 0) return true;
   const NoGradient no_gradient;
   LocalVariable& local = variable.local();
-  local.component(0).add_(delta);
-  local.mark_written(0);
+  const Tensor* const of_first = local.component_of(0);
+  if (of_first == nullptr) return true;
+  of_first->add_(delta);
+  if (core.replica_id(0) == 0) local.mark_written(0);
   return true;
 }
 
@@ -259,8 +260,7 @@ MetricState::Sums MetricState::sums() const {
       own.push_back(variable.value().clone());
       continue;
     }
-    const LocalVariable& local = variable.impl().local();
-    for (size_t i = 0; i < local.num_components(); ++i) own.push_back(local.component(i).clone());
+    for (const Tensor& kept : variable.impl().local().kept_components()) own.push_back(kept.clone());
   }
   return sums;
 }
@@ -275,10 +275,8 @@ void MetricState::put_back(const Sums& sums) {
     }
     // Not by assign, which divides a sum by the number of components.
     const LocalVariable& local = variables_[v].impl().local();
-    for (size_t i = 0; i < sums[v].size(); ++i) {
-      local.component(i).copy_(sums[v][i]);
-      local.mark_written(i);
-    }
+    for (size_t i = 0; i < sums[v].size(); ++i) local.kept_components()[i].copy_(sums[v][i]);
+    for (size_t i = 0; i < local.num_components(); ++i) local.mark_written(i);
   }
 }
 

@@ -2,6 +2,9 @@
 
 #include "cohort/core/profiler/tracing.h"
 #include "cohort/core/recording/step_recording.h"
+#include "cohort/distribute/core/strategy_core.h"
+#include "cohort/distribute/strategies/context.h"
+#include "cohort/distribute/strategies/strategy.h"
 #include "cohort/keras/base/describe_leaves.h"
 #include "cohort/keras/base/masks.h"
 
@@ -27,6 +30,13 @@ internal::LayerOperation RecurrentLayer::operation(bool) const {
 
 // What does not fit is for `call` to refuse, which sees it.
 void RecurrentLayer::build(const std::vector<Shape>& input_shapes) {
+  const bool moves =
+      distribute::has_strategy() && distribute::get_strategy().core()->transaction() != nullptr;
+  if (options_.stateful && moves) {
+    throw UnimplementedError(str(
+        "layer '", name(), "' is stateful: the state of each replica's last batch would be lost ",
+        "with its worker; make it with stateful = false under an elastic strategy"));
+  }
   if (!takes(input_shapes)) return;
   Shape step(input_shapes[0].begin() + 1, input_shapes[0].end());
   step[0] = 1;
