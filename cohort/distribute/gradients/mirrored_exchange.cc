@@ -22,6 +22,7 @@ using collective::SliceRange;
 namespace {
 
 constexpr const char* kCall = "apply_gradients";
+constexpr int64_t kElementsKeptAtOnce = 8 << 10;
 
 std::vector<distribute::Variable> variables_of(const std::vector<UpdateTarget>& targets) {
   std::vector<distribute::Variable> variables;
@@ -62,25 +63,28 @@ void visit_numbers(DType dtype, void* data, size_t bytes, auto visit) {
 
 }  // namespace
 
-MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group,
+MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets,
+                                   const std::shared_ptr<collective::SyncGroup>& group,
                                    int64_t bytes_per_pack)
-    : GradientExchange(std::move(targets), static_cast<size_t>(group.view()->num_local_replicas())),
-      local_replicas_(static_cast<size_t>(group.view()->num_local_replicas())),
+    : GradientExchange(std::move(targets),
+                       static_cast<size_t>(group->view()->num_local_replicas())),
+      group_(group),
+      local_replicas_(static_cast<size_t>(group->view()->num_local_replicas())),
       gradients_(this->targets().size(), local_replicas_),
       arrival_(local_replicas_, Arrival::kAtOnce),
       rows_(local_replicas_, std::vector<SparseRows>(this->targets().size())),
-      division_(group.view()->division) {
+      division_(group->view()->division) {
   for (const UpdateTarget& target : this->targets()) {
     target.variable.impl().local().check_task();
     (on_host(target.variable.impl().local()) ? any_on_host_ : any_on_device_) = true;
     any_constraint_ = any_constraint_ || target.variable.impl().options().constraint;
   }
-  if (group.spans_tasks()) {
+  if (group->spans_tasks()) {
     added_up_ = AddedUp::kOnHosts;
     for (const UpdateTarget& target : this->targets()) {
-      if (is_added_up_on_device(target.variable, group)) added_up_ = AddedUp::kOnDevices;
+      if (is_added_up_on_device(target.variable, *group)) added_up_ = AddedUp::kOnDevices;
     }
-    between_ = std::make_unique<TaskSums>(variables_of(this->targets()), gradients_, group,
+    between_ = std::make_unique<TaskSums>(variables_of(this->targets()), gradients_, *group,
                                           bytes_per_pack);
   }
 }
@@ -162,9 +166,10 @@ void MirroredExchange::update_in_one_pass(Replica& replica, Contribution& mine,
                                           const UpdateStep& step,
                                           const optim::StepScalars& scalars) {
   const int own = replica.local_replica_id();
-  const auto prepare = [](Contributions all) {
+  const auto prepare = [&](Contributions all) {
     check_same_targets(all);
     densify(all, /*always=*/false);
+    prepare_to_keep(replica, step, /*from_sums=*/false);
   };
   const auto update = [&](Contributions all, const WorkPart& part) {
     update_slices(part, sources_of(used(all, step)), step, scalars, elements_of(mine, step.rule));
@@ -199,10 +204,28 @@ void MirroredExchange::update_slices(const WorkPart& part, const GradientSources
       walk(targets(), own, [&](size_t i, SliceRange range) {
         if (range.begin >= range.end || !is_on_host(i)) return;
         pass.use(step.rule_of(targets()[i]), scalars);
-        pass.update(i, range);
+        if (!kept_.keeps(i)) return pass.update(i, range);
+        // In parts that stay in the processor's cache between the copy and the update.
+        for (int64_t begin = range.begin; begin < range.end; begin += kElementsKeptAtOnce) {
+          const SliceRange block{begin, std::min(begin + kElementsKeptAtOnce, range.end)};
+          kept_.keep(i, block);
+          pass.update(i, block);
+        }
       });
     }
   });
+}
+
+void MirroredExchange::prepare_to_keep(const Replica& replica, const UpdateStep& step,
+                                       bool from_sums) {
+  if (from_sums && !sums_.result.updated) return;
+  KeptTargets::Update update{.targets = targets(), .step = step};
+  update.whole = step.rule.updates_whole_variables() || any_constraint_ || !from_sums;
+  if (from_sums) {
+    update.sums = sums_.dense;
+    update.rows = sums_.rows;
+  }
+  kept_.prepare(replica, update);
 }
 
 // Each is the part of the replica in whose share of all elements its middle lies.
@@ -250,7 +273,9 @@ UpdateResult MirroredExchange::update_from_sums(Replica& replica, Contribution& 
   };
   const bool for_all = works_for_all(replica);
   const auto update_for_all = [&](Contributions all) {
-    if (for_all) update(all, kWholeWork);
+    if (!for_all) return;
+    prepare_to_keep(replica, step, /*from_sums=*/true);
+    update(all, kWholeWork);
   };
   if (crosses_tasks(step)) {
     sum_over_tasks(replica, mine, step, update_for_all);
@@ -260,7 +285,8 @@ UpdateResult MirroredExchange::update_from_sums(Replica& replica, Contribution& 
   const UpdateResult result = sums_.result;
   if (!for_all) {
     replica.group().share(
-        own, kCall, &mine, [](Contributions) {},
+        own, kCall, &mine,
+        [&](Contributions) { prepare_to_keep(replica, step, /*from_sums=*/true); },
         [&](Contributions all) { update(all, part_of(replica)); });
   }
   if (result.updated) {

@@ -10,6 +10,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/distribute/gradients/gradient_contribution.h"
 #include "cohort/distribute/gradients/gradient_exchange.h"
+#include "cohort/distribute/gradients/kept_targets.h"
 #include "cohort/distribute/gradients/replica_gradients.h"
 #include "cohort/distribute/gradients/slice_walk.h"
 #include "cohort/distribute/gradients/task_sums.h"
@@ -34,8 +35,8 @@ class MirroredExchange final : public GradientExchange {
  public:
   // group: the current task's. bytes_per_pack: between tasks; 0 means the default.
   // Errors: FailedPrecondition (targets of another task; begin()'s too).
-  MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group,
-                   int64_t bytes_per_pack = 0);
+  MirroredExchange(std::vector<UpdateTarget> targets,
+                   const std::shared_ptr<collective::SyncGroup>& group, int64_t bytes_per_pack = 0);
 
   void begin(Replica& replica, Arrival arrival) override;
   void bring(Replica& replica, size_t target, const Tensor& gradient) override;
@@ -96,11 +97,14 @@ class MirroredExchange final : public GradientExchange {
                  FunctionRef<GradientSources(Contributions)> sources);
   // Makes sums on the host dense and scaled, for rules that update whole variables.
   void make_sums_whole();
+  // Called by one thread before an update, from sums or in one pass.
+  void prepare_to_keep(const Replica& replica, const UpdateStep& step, bool from_sums);
   void update_whole_variables(const WorkPart& part, const UpdateStep& step,
                               const optim::StepScalars& scalars);
 
   bool is_on_host(size_t i) const;
 
+  const std::shared_ptr<collective::SyncGroup> group_;  // outlives what refers to it
   const size_t local_replicas_;
   bool any_on_host_ = false;
   bool any_on_device_ = false;
@@ -113,6 +117,7 @@ class MirroredExchange final : public GradientExchange {
   // Null: sums are in the order of replicas.
   const std::shared_ptr<const collective::SumDivision> division_;
   Sums sums_;
+  KeptTargets kept_;
   std::unique_ptr<TaskSums> between_;  // nullptr: all replicas are in this task
 };
 

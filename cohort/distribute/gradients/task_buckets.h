@@ -29,6 +29,7 @@
 #include "cohort/collective/sum_division.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/gradients/replica_gradients.h"
+#include "cohort/distribute/variables/variable.h"
 
 namespace cohort::internal {
 
