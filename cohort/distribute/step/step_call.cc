@@ -26,6 +26,13 @@ void throw_different_variables() {
   throw InvalidArgumentError("the replicas of a step returned different variables");
 }
 
+void throw_not_hosted() {
+  throw FailedPreconditionError(
+      "an argument of run has components that could not be had again where replicas move to other "
+      "workers, as they do under elastic; pass batches of a distributed iterator, results of run, "
+      "values of experimental_distribute_values_from_function, or one value for all replicas");
+}
+
 size_t num_local_replicas(const StrategyCore& core) {
   return static_cast<size_t>(core.num_local_replicas());
 }

@@ -29,6 +29,12 @@ namespace cohort::internal {
 
 class StrategyCore;
 
+// The replicas [first, first + size) of a task.
+struct ReplicasOfTask {
+  int first = 0;
+  int size = 0;
+};
+
 // What to do with each tensor of a step's result.
 class TensorMapping {
  public:
@@ -64,6 +70,22 @@ class COHORT_API RunFrame {
   // The result of `call`, for set_result_of of any frame of the same class.
   virtual std::shared_ptr<const void> share_result(size_t) { return nullptr; }
   virtual void set_result_of(const std::shared_ptr<const void>&, const TensorMapping&, size_t) {}
+
+  // For steps whose replicas may move to another task.
+  //
+  // Errors: FailedPrecondition (an argument whose components cannot be had again elsewhere).
+  virtual void check_can_move() const {}
+  // Gets the arguments of these replicas, by which the call runs from here on: all of them, or
+  // those that are of other replicas.
+  // Errors: those of check_can_move and of ReplicaSource.
+  virtual void host(ReplicasOfTask, bool /*all*/) {}
+  // The result of local replica `replica`; nothing where there is none, or none that can be sent.
+  virtual std::optional<Structure> result_of(size_t) const { return std::nullopt; }
+  // Has the results of these replicas, in place of those of `call`, from elsewhere.
+  // Errors: those of ReplicaSource.
+  virtual void take_results(ReplicasOfTask, std::shared_ptr<const ReplicaSource>) {}
+  // Whence results are to be had by replica, for what the caller gets.
+  std::shared_ptr<const ReplicaSource> source_of_results;
 
   // In memory of the thread's call before (core/kept_blocks.h), but for functions and arguments
   // that are aligned more strictly.
@@ -149,6 +171,7 @@ template <class Arg>
 void check_components(const Arg&, size_t) {}
 template <class T>
 void check_components(const distribute::PerReplica<T>& arg, size_t replicas) {
+  if (arg.source() != nullptr) return;  // RunFrame::host gives it those of the replicas here
   if (arg.size() != replicas) throw_wrong_component_count(kArgumentOfRun, arg.size(), replicas);
 }
 template <class T>
@@ -213,11 +236,52 @@ requires(kIsHandle<T> &&
   argument = Replicas<T>(std::move(values));
 }
 
+[[noreturn]] COHORT_API void throw_not_hosted();
+
+// Gives an argument the components of these replicas.
+template <class T>
+void check_argument_can_move(T&) {}
+template <class T>
+void check_argument_can_move(const distribute::PerReplica<T>& argument) {
+  if (argument.source() == nullptr || !kIsParameter<T>) throw_not_hosted();
+}
+
+template <class T>
+void host_argument(T&, ReplicasOfTask, bool) {}
+template <class T>
+bool is_of(const distribute::PerReplica<T>& argument, ReplicasOfTask range) {
+  return argument.source() == nullptr || (argument.source()->first() == range.first &&
+                                          argument.size() == static_cast<size_t>(range.size));
+}
+template <class T>
+void host_argument(const distribute::PerReplica<T>& argument, ReplicasOfTask range, bool all) {
+  if (all || !is_of(argument, range)) throw_not_hosted();
+}
+template <class T>
+void host_argument(distribute::PerReplica<T>& argument, ReplicasOfTask range, bool all) {
+  if (!all && is_of(argument, range)) return;
+  check_argument_can_move(argument);
+  if constexpr (kIsParameter<T>) {
+    typename distribute::PerReplica<T>::Values values;
+    for (int id = range.first; id < range.first + range.size; ++id) {
+      values.push_back(from_structure<T>(argument.source()->component(id), 0, kStepSite));
+    }
+    argument = distribute::PerReplica<T>(std::move(values), argument.source());
+  }
+}
+template <class T>
+void host_argument(distribute::Mirrored<T>& argument, ReplicasOfTask range, bool) {
+  const typename distribute::Mirrored<T>::Values values(static_cast<size_t>(range.size),
+                                                        argument.item());
+  argument = distribute::Mirrored<T>(values);
+}
+
 // The results of one step, of whatever function.
 template <class Result>
 class ResultFrame : public RunFrame {
  public:
   static constexpr bool kIsCopyable = std::is_copy_constructible_v<Result>;
+  static constexpr bool kIsSendable = kIsResult<Result> && kIsParameter<Result>;
 
   explicit ResultFrame(size_t replicas) { results_.resize(replicas); }
 
@@ -232,8 +296,27 @@ class ResultFrame : public RunFrame {
     }
   }
 
+  std::optional<Structure> result_of(size_t replica) const override {
+    if constexpr (kIsSendable) {
+      if (results_[replica]) return to_structure(*results_[replica]);
+    }
+    return std::nullopt;
+  }
+  void take_results(ReplicasOfTask range, std::shared_ptr<const ReplicaSource> source) override {
+    if constexpr (kIsSendable) {
+      host_results(static_cast<size_t>(range.size));
+      for (int id = range.first; id < range.first + range.size; ++id) {
+        results_[static_cast<size_t>(id - range.first)].emplace(
+            from_structure<Result>(source->component(id), 0, kStepSite));
+      }
+      source_of_results = std::move(source);
+    } else {
+      source->component(range.first);  // which throws
+    }
+  }
+
   // PerReplica<Result>; a Variable comes back as itself.
-  auto take_results() {
+  auto results() {
     if constexpr (std::is_same_v<Result, distribute::Variable>) {
       for (const auto& result : results_) {
         if (!(*result == *results_[0])) throw_different_variables();
@@ -242,11 +325,15 @@ class ResultFrame : public RunFrame {
     } else {
       typename distribute::PerReplica<Result>::Values values;
       for (auto& result : results_) values.push_back(std::move(*result));
-      return distribute::PerReplica<Result>(std::move(values));
+      return distribute::PerReplica<Result>(std::move(values), source_of_results);
     }
   }
 
  protected:
+  void host_results(size_t replicas) {
+    results_.clear();
+    results_.resize(replicas);
+  }
   void set_result(size_t replica, Result result) {
     results_[replica].emplace(mapped(std::move(result), detaching()));
   }
@@ -260,6 +347,7 @@ class ResultFrame<void> : public RunFrame {
   static constexpr bool kIsCopyable = true;
 
   explicit ResultFrame(size_t) {}
+  void host_results(size_t) {}
 };
 
 // The call of one step. The function is kept by reference if it is an lvalue, else owned.
@@ -276,6 +364,13 @@ class StepFrame final
 
   void call(distribute::ReplicaContext& context, size_t replica) override {
     call_with(context, replica, std::index_sequence_for<Args...>());
+  }
+  void check_can_move() const override {
+    std::apply([](auto&... argument) { (check_argument_can_move(argument), ...); }, args_);
+  }
+  void host(ReplicasOfTask range, bool all) override {
+    std::apply([&](auto&... argument) { (host_argument(argument, range, all), ...); }, args_);
+    this->host_results(static_cast<size_t>(range.size));
   }
   void visit_arguments(ArgumentVisitor& visitor, size_t replica) override {
     if constexpr (!Results::kIsCopyable) visitor.other("the result");
@@ -322,7 +417,7 @@ auto run_on_replicas(StrategyCore& core, const distribute::RunOptions& options, 
   const std::shared_ptr<RunFrame> owner = own_frame(frame);
   run_frame(core, owner, options);
   if constexpr (!std::is_void_v<typename Frame::Result>) {
-    return static_cast<typename Frame::Results*>(frame)->take_results();
+    return static_cast<typename Frame::Results*>(frame)->results();
   }
 }
 

@@ -59,7 +59,8 @@ void check_reducible(const StepFunction& step, const Structure& result) {
 }
 
 Structure reduced(StrategyCore& core, const StepFunction& step,
-                  const PerReplica<Structure>& results) {
+                  const PerReplica<Structure>& own_results) {
+  const PerReplica<Structure> results = of_all_replicas(core, own_results);
   const size_t leaves = results.value(0).num_leaves();
   const size_t reductions = step.reductions.size();
   if (reductions != 1 && reductions != leaves) {
@@ -67,7 +68,9 @@ Structure reduced(StrategyCore& core, const StepFunction& step,
                                    " reductions, but its result has ", leaves,
                                    " leaves; give one reduction, or one for each leaf"));
   }
-  agree_on_form(core.group(), results.value(0), "the results of a step");
+  if (!core.are_of_all_replicas(results.size())) {
+    agree_on_form(core.group(), results.value(0), "the results of a step");
+  }
   check_reducible(step, results.value(0));
   size_t next = 0;
   return map_structures(std::vector<Structure>(results.values().begin(), results.values().end()),

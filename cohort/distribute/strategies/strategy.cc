@@ -17,6 +17,8 @@ std::ostream& operator<<(std::ostream& out, const ValueContext& context) {
 int Strategy::num_replicas_in_sync() const { return core_->num_replicas_in_sync(); }
 NamedFunctions& Strategy::named_functions() const { return core()->named_functions(); }
 
+bool Strategy::replicas_move() const { return core()->transaction() != nullptr; }
+
 size_t Strategy::num_local_replicas() const {
   return static_cast<size_t>(core_->num_local_replicas());
 }

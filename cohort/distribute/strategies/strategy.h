@@ -169,11 +169,22 @@ class COHORT_API Strategy {
   }
 
   // Calls fn(ValueContext) once for each replica of this process, in replica order, on this thread.
+  // Where replicas move to other workers, a copy of fn may be called again for one of them, in run.
   template <class Fn>
   auto experimental_distribute_values_from_function(Fn&& fn) const {
     using T = std::remove_cvref_t<std::invoke_result_t<Fn&, const ValueContext&>>;
     typename PerReplica<T>::Values values;
     for (size_t i = 0; i < num_local_replicas(); ++i) values.push_back(fn(value_context(i)));
+    if constexpr (internal::kIsResult<T> && std::is_copy_constructible_v<std::decay_t<Fn>>) {
+      if (replicas_move()) {
+        const auto value_of = [fn = std::decay_t<Fn>(fn), count = num_replicas_in_sync()](
+                                  int replica) mutable {
+          return internal::to_structure(fn(ValueContext{replica, count}));
+        };
+        const int first = value_context(0).replica_id_in_sync_group;
+        return PerReplica<T>(std::move(values), internal::source_of(first, value_of));
+      }
+    }
     return PerReplica<T>(std::move(values));
   }
 
@@ -226,6 +237,7 @@ class COHORT_API Strategy {
  private:
   NamedFunctions& named_functions() const;
   size_t num_local_replicas() const;
+  bool replicas_move() const;
   ValueContext value_context(size_t local_replica) const;
   static PerReplica<Structure> next_input(InputIterator& input);
 

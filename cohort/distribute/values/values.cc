@@ -1,9 +1,59 @@
 #include "cohort/distribute/values/values.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "cohort/core/structure/composite.h"
 #include "cohort/core/text.h"
+
+namespace cohort::internal {
+namespace {
+
+class MemberSource final : public ReplicaSource {
+ public:
+  MemberSource(std::shared_ptr<const ReplicaSource> whole,
+               std::function<Structure(const Structure&)> member)
+      : ReplicaSource(whole->first()), whole_(std::move(whole)), member_(std::move(member)) {}
+  Structure component(int replica) const override { return member_(whole_->component(replica)); }
+  bool has_all() const override { return whole_->has_all(); }
+
+ private:
+  std::shared_ptr<const ReplicaSource> whole_;
+  std::function<Structure(const Structure&)> member_;
+};
+
+class FunctionSource final : public ReplicaSource {
+ public:
+  FunctionSource(int first, std::function<Structure(int)> component)
+      : ReplicaSource(first), component_(std::move(component)) {}
+  Structure component(int replica) const override { return component_(replica); }
+
+ private:
+  std::function<Structure(int)> component_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ReplicaSource> source_of(int first, std::function<Structure(int)> component) {
+  return std::make_shared<FunctionSource>(first, std::move(component));
+}
+
+std::shared_ptr<const ReplicaSource> member_source(
+    const std::shared_ptr<const ReplicaSource>& source, size_t member) {
+  if (source == nullptr) return nullptr;
+  return std::make_shared<MemberSource>(source, [member](const Structure& s) { return s[member]; });
+}
+
+std::shared_ptr<const ReplicaSource> member_source(
+    const std::shared_ptr<const ReplicaSource>& source, std::string_view member) {
+  if (source == nullptr) return nullptr;
+  return std::make_shared<MemberSource>(
+      source, [key = std::string(member)](const Structure& s) { return s[key]; });
+}
+
+}  // namespace cohort::internal
 
 namespace cohort::distribute {
 

@@ -10,6 +10,8 @@
 
 #include <array>
 #include <concepts>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string_view>
@@ -22,6 +24,35 @@
 #include "cohort/core/structure/structure.h"
 #include "cohort/core/structure/to_structure.h"
 #include "cohort/core/structure/unpack.h"
+
+namespace cohort::internal {
+
+// A source of the components of all replicas, where replicas move from task to task.
+// Thread safety: any thread.
+class COHORT_API ReplicaSource {
+ public:
+  // first: the replica of the value's first component.
+  explicit ReplicaSource(int first) : first_(first) {}
+  virtual ~ReplicaSource() = default;
+  int first() const { return first_; }
+  // Errors: Unavailable (it was lost with its task).
+  virtual Structure component(int replica) const = 0;
+  // Whether component() gives those of all replicas at once: they are in this task's memory.
+  virtual bool has_all() const { return false; }
+
+ private:
+  const int first_;
+};
+// The source that is a function of the replica's id.
+COHORT_API std::shared_ptr<const ReplicaSource> source_of(int first,
+                                                          std::function<Structure(int)> component);
+// The source of a member of each component; null where there is no source.
+COHORT_API std::shared_ptr<const ReplicaSource> member_source(
+    const std::shared_ptr<const ReplicaSource>& source, size_t member);
+COHORT_API std::shared_ptr<const ReplicaSource> member_source(
+    const std::shared_ptr<const ReplicaSource>& source, std::string_view member);
+
+}  // namespace cohort::internal
 
 namespace cohort::distribute {
 
@@ -46,11 +77,15 @@ class PerReplica {
   using Values = c10::SmallVector<T, 4>;
 
   PerReplica() = default;
-  explicit PerReplica(Values values) : values_(std::move(values)) {}
+  explicit PerReplica(Values values,
+                      std::shared_ptr<const internal::ReplicaSource> source = nullptr)
+      : values_(std::move(values)), source_(std::move(source)) {}
   PerReplica(std::initializer_list<T> values) : values_(values.begin(), values.end()) {}
 
   size_t size() const { return values_.size(); }
   const Values& values() const { return values_; }
+  // For the library: null where components cannot be had again.
+  const std::shared_ptr<const internal::ReplicaSource>& source() const { return source_; }
   // The component of local replica `replica`. Errors: OutOfRange.
   const T& value(size_t replica) const {
     if (replica >= values_.size()) {
@@ -94,31 +129,39 @@ class PerReplica {
   // Errors: InvalidArgument, OutOfRange, NotFound (as Structure::operator[]); InvalidArgument (the
   // member is not a tensor of numbers).
   PerReplica<Tensor> operator[](size_t i) const requires std::same_as<T, Structure> {
-    return members<Tensor>([i](const Structure& s) -> const Tensor& {
-      return internal_values::tensor_member(s[i], i);
-    });
+    return members<Tensor>(
+        [i](const Structure& s) -> const Tensor& {
+          return internal_values::tensor_member(s[i], i);
+        },
+        internal::member_source(source_, i));
   }
   PerReplica<Tensor> operator[](std::string_view key) const requires std::same_as<T, Structure> {
-    return members<Tensor>([key](const Structure& s) -> const Tensor& {
-      return internal_values::tensor_member(s[key], key);
-    });
+    return members<Tensor>(
+        [key](const Structure& s) -> const Tensor& {
+          return internal_values::tensor_member(s[key], key);
+        },
+        internal::member_source(source_, key));
   }
   PerReplica<Structure> member(size_t i) const requires std::same_as<T, Structure> {
-    return members<Structure>([i](const Structure& s) -> const Structure& { return s[i]; });
+    return members<Structure>([i](const Structure& s) -> const Structure& { return s[i]; },
+                              internal::member_source(source_, i));
   }
   PerReplica<Structure> member(std::string_view key) const requires std::same_as<T, Structure> {
-    return members<Structure>([key](const Structure& s) -> const Structure& { return s[key]; });
+    return members<Structure>([key](const Structure& s) -> const Structure& { return s[key]; },
+                              internal::member_source(source_, key));
   }
 
  private:
   template <class U, class Fn>
-  PerReplica<U> members(Fn fn) const {
+  PerReplica<U> members(Fn fn,
+                        std::shared_ptr<const internal::ReplicaSource> source = nullptr) const {
     typename PerReplica<U>::Values values;
     for (const T& value : values_) values.push_back(fn(value));
-    return PerReplica<U>(std::move(values));
+    return PerReplica<U>(std::move(values), std::move(source));
   }
 
   Values values_;
+  std::shared_ptr<const internal::ReplicaSource> source_;
 };
 
 // Equal components, one for each replica of this process.
