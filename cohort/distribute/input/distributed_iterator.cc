@@ -49,7 +49,7 @@ std::optional<PerReplica<Structure>> DistributedIterator::read(LastStep last) {
   for (size_t i = 0; i < step->size(); ++i) {
     batch.push_back(copies != nullptr ? copies->arrived((*step)[i], i) : std::move((*step)[i]));
   }
-  return PerReplica<Structure>(std::move(batch));
+  return PerReplica<Structure>(std::move(batch), StepReader::source_of_last(reader_));
 }
 
 PerReplica<Structure> DistributedIterator::get_next() {

@@ -113,6 +113,19 @@ void StepReader::check_hosted() const {
 void StepReader::host(collective::ReplicaRange range) {
   check_hosted();
   const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
+  host_here(range);
+}
+
+// Whether the group has formed again. The replicas that are here then are those of this reader.
+bool StepReader::follow_group() {
+  if (!is_hosted()) return false;
+  const auto view = source_->core->group().view();
+  if (std::exchange(generation_, view->generation) == view->generation) return false;
+  host_here({view->first_replica(), view->first_replica() + view->num_local_replicas()});
+  return true;
+}
+
+void StepReader::host_here(collective::ReplicaRange range) {
   coming_.reset();
   if (range == range_) return;
   if (source_->feed == Feed::kOwnPipeline) {
@@ -137,7 +150,7 @@ void StepReader::restart_last() {
     iterators_ = pipelines_at(range_, steps_ - 1);
     before_begun_.reset();
     at_end_ = false;
-  } else if (last_is_untouched()) {
+  } else if (are_untouched(last_pieces_)) {
     following_ = std::exchange(batch_, std::exchange(last_batch_, std::nullopt));
   } else {
     internal::DatasetReader& reader = *iterators_[0].reader();
@@ -152,11 +165,63 @@ void StepReader::restart_last() {
   restarted_ = true;
 }
 
+// The pieces of a batch.
+class StepReader::SourceOfPieces final : public internal::ReplicaSource {
+ public:
+  SourceOfPieces(int first, Structure rows, Step pieces, int replicas)
+      : ReplicaSource(first),
+        rows_(std::move(rows)),
+        pieces_(std::move(pieces)),
+        replicas_(replicas) {}
+  Structure component(int replica) const override {
+    if (!are_untouched(pieces_)) {
+      throw FailedPreconditionError(
+          "a batch was changed in place, and cannot be had again for replicas that have moved to "
+          "other workers; let steps write into copies");
+    }
+    return internal::split_batch(rows_, replicas_, {replica, 1})[0];
+  }
+
+ private:
+  const Structure rows_;
+  const Step pieces_;
+  const int replicas_;
+};
+
+// A step of the pipelines of replicas.
+class StepReader::SourceOfPipelines final : public internal::ReplicaSource {
+ public:
+  explicit SourceOfPipelines(std::shared_ptr<StepReader> reader)
+      : ReplicaSource(reader->range_.first),
+        reader_(std::move(reader)),
+        step_(reader_->steps_ - 1) {}
+  Structure component(int replica) const override {
+    DatasetIterator pipeline = reader_->pipeline_at(replica, step_);
+    if (auto element = pipeline.next()) return *std::move(element);
+    return reader_->make_dummy();
+  }
+
+ private:
+  const std::shared_ptr<StepReader> reader_;
+  const int64_t step_;
+};
+
+std::shared_ptr<const internal::ReplicaSource> StepReader::source_of_last(
+    const std::shared_ptr<StepReader>& reader) {
+  const internal::StrategyCore& core = *reader->source_->core;
+  if (!reader->is_hosted() || core.transaction() == nullptr) return nullptr;
+  if (reader->source_->feed == Feed::kOwnPipeline) {
+    return std::make_shared<SourceOfPipelines>(reader);
+  }
+  return std::make_shared<SourceOfPieces>(reader->range_.first, *reader->last_batch_->rows,
+                                          reader->last_pieces_, core.num_replicas_in_sync());
+}
+
 // Whether the pieces that the program got are as they were: they are views of the batch, in which
 // it may have changed values in place.
-bool StepReader::last_is_untouched() const {
+bool StepReader::are_untouched(const Step& pieces) {
   bool untouched = true;
-  for (const Structure& piece : last_pieces_) {
+  for (const Structure& piece : pieces) {
     piece.for_each([&](const Leaf& leaf) {
       if (!leaf.is_tensor()) return;
       const Tensor& tensor = leaf.tensor();

@@ -1,6 +1,7 @@
 #include "cohort/distribute/input/step_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/input_deadline.h"
@@ -21,6 +22,7 @@ StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move
   shared_ = source_->shared;
   const auto view = source_->core->group().view();
   range_ = {view->first_replica(), view->first_replica() + view->num_local_replicas()};
+  generation_ = view->generation;
   if (source_->feed == Feed::kOwnPipeline) {
     iterators_ = pipelines_at(range_, 0);
     return;
@@ -44,6 +46,7 @@ data::DatasetIterator StepReader::make_iterator(size_t pipeline) const {
 std::optional<StepReader::Step> StepReader::next(LastStep last) {
   home_.check(kIteratorName);
   const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
+  follow_group();
   // has_next() may have left out what is filled up here. Elements that were read stay so.
   const bool may_be_left_out = coming_ && !coming_->group && !coming_->here.has_data;
   if (last == LastStep::kFilledUp && may_be_left_out) coming_.reset();
@@ -71,6 +74,7 @@ std::optional<StepReader::Step> StepReader::next(LastStep last) {
 bool StepReader::has_next() {
   home_.check(kIteratorName);
   const internal::ExclusiveUse::Hold hold(use_, kIteratorName);
+  follow_group();
   looks_ahead_ = true;
   if (!coming_) look(LastStep::kAsShapesSay);
   try {
@@ -96,9 +100,45 @@ InputStatus StepReader::agreed(Coming& coming) {
   }
 }
 
-// Reads the next step and tells the group what there is. A failure belongs to that step, and is
-// kept for it.
+// Whether other tasks have to be told what there is. Where all read the same batches, they know.
+bool StepReader::is_shared() const {
+  return source_->feed != Feed::kPieces && source_->core->input_is_shared();
+}
+
+// Reads the next step and tells the group what there is.
 void StepReader::look(LastStep last) {
+  Coming coming = look_here(last);
+  if (is_shared()) {
+    try {
+      coming.group = agree(coming, last);
+    } catch (...) {
+      coming.group = [error = std::current_exception()]() -> InputStatus {
+        std::rethrow_exception(error);
+      };
+    }
+  }
+  coming_ = std::move(coming);
+}
+
+// Other replicas are here where the group has formed again meanwhile.
+internal::InputAnswer StepReader::agree(Coming& coming, LastStep last) {
+  internal::StrategyCore& core = *source_->core;
+  const internal::InputPlace place{
+      .dataset = source_->numbering.dataset, .pass = pass_, .step = steps_};
+  if (!is_hosted()) return core.agree_on_input(coming.here, place);
+  const std::string answer = core.repeatable([&] {
+    if (follow_group()) coming = look_here(last);
+    const InputStatus all = core.agree_on_input(coming.here, place)();
+    return std::string(reinterpret_cast<const char*>(&all), sizeof all);
+  });
+  if (follow_group()) coming = look_here(last);
+  InputStatus all;
+  std::memcpy(&all, answer.data(), sizeof all);
+  return [all] { return all; };
+}
+
+// A failure belongs to the step, and is kept for it.
+StepReader::Coming StepReader::look_here(LastStep last) {
   Coming coming;
   try {
     look_into(coming, last);
@@ -109,17 +149,7 @@ void StepReader::look(LastStep last) {
     coming.error = internal::caught_error();
     coming.here.failed = pipeline_of(begun_.failed);
   }
-  if (source_->core->input_is_shared()) {
-    try {
-      coming.group = source_->core->agree_on_input(
-          coming.here, {.dataset = source_->numbering.dataset, .pass = pass_, .step = steps_});
-    } catch (...) {
-      coming.group = [error = std::current_exception()]() -> InputStatus {
-        std::rethrow_exception(error);
-      };
-    }
-  }
-  coming_ = std::move(coming);
+  return coming;
 }
 
 // Fills up a step that lacks some batches with dummies if any process has batches for it. If there
@@ -130,7 +160,7 @@ void StepReader::look_into(Coming& coming, LastStep last) {
   const auto present = [](const auto& element) { return element.has_value(); };
   const bool any = std::any_of(begun_.elements.begin(), begun_.elements.end(), present);
   const bool all = std::all_of(begun_.elements.begin(), begun_.elements.end(), present);
-  const bool shared = source_->core->input_is_shared();
+  const bool shared = is_shared();
   const bool fills_up = last == LastStep::kFilledUp || source_->fills_up_last_step();
   coming.here.has_data = any && (all || shared || fills_up);
   if (all || !(coming.here.has_data || shared)) return;
@@ -172,7 +202,7 @@ void StepReader::throw_agreed(const Coming& coming, const InputStatus& group) {
 
 // COLLECTIVE over the tasks: the error of one that has some.
 std::exception_ptr StepReader::told_by_all(const std::exception_ptr& mine) const {
-  if (!source_->core->input_is_shared()) return mine;
+  if (!is_shared()) return mine;
   const auto told = internal::tell_errors(source_->core->group(), mine, "the input's errors");
   return told ? told->error : std::make_exception_ptr(AbortedError("it does not say why"));
 }

@@ -18,6 +18,7 @@
 #include "cohort/data/graph/dataset_reader.h"
 #include "cohort/data/iteration/iterator.h"
 #include "cohort/distribute/input/input_source.h"
+#include "cohort/distribute/values/values.h"
 #include "cohort/train/objects/trackable.h"
 
 namespace cohort::distribute::internal_input {
@@ -72,6 +73,11 @@ class StepReader {
   void restart_last();
   // The replicas for which this task reads.
   collective::ReplicaRange hosted() const { return range_; }
+
+  // A source of the components of the step that was returned last, for any replica; null where
+  // replicas stay where they are.
+  static std::shared_ptr<const internal::ReplicaSource> source_of_last(
+      const std::shared_ptr<StepReader>& reader);
 
   // See DistributedIterator.
   data::IteratorState state() const;
@@ -133,6 +139,13 @@ class StepReader {
   int first_pipeline() const;
   data::IteratorState whole_state() const;
   Mark mark() const;
+  class SourceOfPieces;
+  class SourceOfPipelines;
+  void host_here(collective::ReplicaRange range);
+  bool follow_group();
+  bool is_shared() const;
+  internal::InputAnswer agree(Coming& coming, LastStep last);
+  Coming look_here(LastStep last);
   void mark_begun();
   void look(LastStep last);
   void look_into(Coming& coming, LastStep last);
@@ -147,7 +160,7 @@ class StepReader {
   void end_here();
   void drop_begun();
   void check_hosted() const;
-  bool last_is_untouched() const;
+  static bool are_untouched(const Step& pieces);
   data::DatasetIterator pipeline_at(int replica, int64_t step) const;
   std::vector<data::DatasetIterator> pipelines_at(collective::ReplicaRange range,
                                                   int64_t step) const;
@@ -193,6 +206,7 @@ class StepReader {
   uint64_t epoch_ = 0;            // the pass over the data, also of a restored position
   int64_t pass_ = 0;              // see InputPlace
   int64_t steps_ = 0;
+  int64_t generation_ = 0;  // of the group that range_ follows
 };
 
 }  // namespace cohort::distribute::internal_input
