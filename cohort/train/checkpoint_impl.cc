@@ -179,11 +179,38 @@ CheckpointImpl::Admission CheckpointImpl::begin(const SaveJob& job, const GroupT
   return admission;
 }
 
+// What every member knows of a save.
+struct CheckpointImpl::Saved {
+  std::string path;
+  std::string told;  // by the writer, unless its thread is still at it
+
+  friend void fields(auto& f, Saved& saved) {
+    f(1, saved.path);
+    f(2, saved.told);
+  }
+};
+
 std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOptions& options) {
   check_not_negative("CheckpointOptions: timeout", options.timeout);
   check_not_negative("CheckpointOptions: group_timeout", options.group_timeout);
   wait(options.timeout);
   if (job.counted) save_counter().set_exists(true);
+  const int64_t counter = save_counter().value();
+  bool ended_here = false;
+  const auto write_again = [&] {
+    if (job.counted) save_counter().set(counter);
+    const Saved saved = write_once(job, options);
+    ended_here = true;
+    return encode_fields(saved);
+  };
+  const auto saved = decode_fields<Saved>(SavedObjects(*root_).save_group()->repeatable(write_again),
+                                          "what the group has saved");
+  if (!ended_here && job.learn) job.learn(saved.told);
+  return saved.path;
+}
+
+CheckpointImpl::Saved CheckpointImpl::write_once(const SaveJob& job,
+                                                 const train::CheckpointOptions& options) {
   SavedObjects objects(*root_);
   const GroupTalk all(objects.save_group(), "saving a checkpoint", options.group_timeout);
   const Admission admission = begin(job, all, options);
@@ -218,7 +245,7 @@ std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOpt
   } else if (!talk.is_writer() && job.learn) {
     job.learn(told);
   }
-  return path;
+  return {path, told};
 }
 
 // What the writer knows of a save that its thread is at, unless that has failed.

@@ -104,6 +104,7 @@ class CheckpointImpl {
   // For SaveJob::begin: gives up the right to write into other directories than that of `path`,
   // which is otherwise kept as long as this lives.
   void leave_directories_but_of(const std::string& path);
+  void leave_directories() { directories_.clear(); }
   FileSystem& files() const { return *files_; }
   void use(FileSystem& files) { files_ = &files; }
 
@@ -116,6 +117,8 @@ class CheckpointImpl {
     std::function<void(const std::string& told)> learn;
   };
 
+  struct Saved;
+  Saved write_once(const SaveJob& job, const train::CheckpointOptions& options);
   Admission begin(const SaveJob& job, const GroupTalk& talk,
                   const train::CheckpointOptions& options);
   WriterReply ask_for_outcome(std::chrono::milliseconds timeout);

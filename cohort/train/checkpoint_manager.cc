@@ -6,6 +6,7 @@
 #include "cohort/core/observe/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/objects/saved_objects.h"
 #include "cohort/train/saving/checkpoint_directory.h"
 #include "cohort/train/saving/kept_checkpoints.h"
 
@@ -27,6 +28,8 @@ class CheckpointManagerImpl {
   const KeptCheckpoints& kept() const { return *kept_; }
 
  private:
+  std::shared_ptr<train::SaveGroup> group() const;
+  std::optional<std::string> restore_latest(const train::RestoreOptions& options);
   std::optional<std::string> agree_on_latest(const train::RestoreOptions& options);
   void warn_of_another_writer() const;
   bool is_due(int64_t step, bool check_interval) const;
@@ -106,7 +109,17 @@ std::optional<std::string> CheckpointManagerImpl::save(const train::ManagerSaveO
     return kept->format_list();
   };
   job.learn = [kept = kept_](const std::string& told) { kept->take_list(told); };
-  return checkpoint_.impl().write(job, options.checkpoint);
+  const std::string path = checkpoint_.impl().write(job, options.checkpoint);
+  // The writer from then on may be one that comes.
+  group()->admit([&] {
+    checkpoint_.wait(options.checkpoint.timeout);
+    checkpoint_.impl().leave_directories();
+  });
+  return path;
+}
+
+std::shared_ptr<train::SaveGroup> CheckpointManagerImpl::group() const {
+  return SavedObjects(*checkpoint_.impl().root()).save_group();
 }
 
 // A program that only reads may restore beside the one that saves; one that saves learns at once
@@ -124,7 +137,6 @@ std::optional<std::string> CheckpointManagerImpl::agree_on_latest(
   const GroupTalk talk =
       checkpoint_.impl().talk("restoring the latest checkpoint", options.group_timeout);
   const std::string told = talk.tell("which", [&] {
-    warn_of_another_writer();
     try {
       kept_->check_state();
       if (options.fall_back && !kept_->latest()) kept_->recover_by_number();
@@ -139,6 +151,18 @@ std::optional<std::string> CheckpointManagerImpl::agree_on_latest(
 }
 
 std::optional<std::string> CheckpointManagerImpl::restore_or_initialize(
+    const train::RestoreOptions& options) {
+  std::optional<std::string> restored;
+  const auto restore = [&] {
+    kept_->read_again();
+    restored = restore_latest(options);
+  };
+  if (group()->join(restore)) return restored;
+  if (group()->is_writer()) warn_of_another_writer();
+  return restore_latest(options);
+}
+
+std::optional<std::string> CheckpointManagerImpl::restore_latest(
     const train::RestoreOptions& options) {
   checkpoint_.wait(options.timeout);
   if (const auto path = agree_on_latest(options)) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/function_ref.h"
 
 namespace cohort::train {
 
@@ -42,6 +43,20 @@ class SaveGroup {
   virtual std::vector<std::string> gather(std::string brought, const SaveGroupCall& call) = 0;
   // Returns the `words` of the writer; those of the others are ignored.
   virtual std::string barrier(std::string words, const SaveGroupCall& call) = 0;
+
+  // Makes `call`, which is collective and gives all members the same bytes. A group that goes on
+  // where it loses a member makes it again, or returns what other members have got.
+  virtual std::string repeatable(FunctionRef<std::string()> call) { return call(); }
+
+  // All members have saved, and are at the same place of the program: lets those join that have
+  // come and wait, after `before`. Collective.
+  virtual void admit(FunctionRef<void()> before) { (void)before; }
+  // Joins the others where they run already and this member has just come: waits until they have
+  // saved, calls `restore`, which gets what they have saved, and joins. False: it is one of them.
+  virtual bool join(FunctionRef<void()> restore) {
+    (void)restore;
+    return false;
+  }
 
   // Called by every member before it copies its values: as long as the result lives, which is until
   // they are copied, nothing changes them. Where nothing else does anyway: nothing.

@@ -30,6 +30,14 @@ void fields(auto& f, KeptList& list) {
 
 KeptCheckpoints::KeptCheckpoints(FileSystem& files, KeptOptions options)
     : files_(files), options_(std::move(options)) {
+  read_again();
+}
+
+void KeptCheckpoints::read_again() {
+  const std::lock_guard lock(mutex_);
+  kept_.clear();
+  latest_.reset();
+  state_error_ = nullptr;
   last_preserved_ = options_.clock() - 1;
   try {
     recover();

@@ -30,6 +30,9 @@ class KeptCheckpoints {
   // ask for the latest checkpoint, or save: see check_state.
   KeptCheckpoints(FileSystem& files, KeptOptions options);
 
+  // Reads it again: another process has written it.
+  void read_again();
+
   std::optional<std::string> latest() const;
   std::vector<std::string> paths() const;
   std::optional<int64_t> last_step() const;

@@ -3,12 +3,13 @@
 
 #include <memory>
 
-#include "cohort/collective/sync_group.h"
 #include "cohort/train/objects/save_group.h"
 
 namespace cohort::internal {
 
-// `group` must outlive it. Not while a step runs.
-std::shared_ptr<train::SaveGroup> make_task_save_group(collective::SyncGroup& group);
+class StrategyCore;
+
+// core: of the strategy whose group it is, which outlives it. Not while a step runs.
+std::shared_ptr<train::SaveGroup> make_task_save_group(StrategyCore& core);
 
 }  // namespace cohort::internal

@@ -1,8 +1,10 @@
-#include "cohort/distribute/tasks/task_save_group.h"
+#include "cohort/distribute/strategies/task_save_group.h"
 
 #include <cstring>
 #include <numeric>
 #include <utility>
+
+#include "cohort/distribute/core/strategy_core.h"
 
 namespace cohort::internal {
 namespace {
@@ -13,19 +15,19 @@ using collective::Communicator;
 
 class TaskSaveGroup final : public train::SaveGroup {
  public:
-  explicit TaskSaveGroup(collective::SyncGroup& group) : group_(group) {}
+  explicit TaskSaveGroup(StrategyCore& core) : core_(core) {}
 
-  bool is_writer() const override { return group_.view()->task == 0; }
-  std::string name() const override { return group_.between().task_name(group_.view()->task); }
+  bool is_writer() const override { return group().view()->task == 0; }
+  std::string name() const override { return group().between().task_name(group().view()->task); }
 
   std::vector<std::string> gather(std::string brought, const train::SaveGroupCall& call) override {
     const std::vector<int64_t> sizes = all_sizes(static_cast<int64_t>(brought.size()), call);
     std::string all(static_cast<size_t>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0})),
                     '\0');
-    const auto own = static_cast<size_t>(group_.view()->task);
+    const auto own = static_cast<size_t>(group().view()->task);
     const int64_t begin = std::accumulate(sizes.begin(), sizes.begin() + own, int64_t{0});
     std::memcpy(all.data() + begin, brought.data(), brought.size());
-    collective::all_gather(group_.between(), bytes_of(all), sizes, options_of(call));
+    collective::all_gather(group().between(), bytes_of(all), sizes, options_of(call));
     if (!is_writer()) return {};
     std::vector<std::string> parts;
     size_t position = 0;
@@ -39,9 +41,15 @@ class TaskSaveGroup final : public train::SaveGroup {
   std::string barrier(std::string words, const train::SaveGroupCall& call) override {
     if (!is_writer()) words.clear();
     words.resize(static_cast<size_t>(all_sizes(static_cast<int64_t>(words.size()), call)[0]));
-    collective::broadcast(group_.between(), bytes_of(words), 0, options_of(call));
+    collective::broadcast(group().between(), bytes_of(words), 0, options_of(call));
     return words;
   }
+
+  std::string repeatable(FunctionRef<std::string()> call) override {
+    return core_.repeatable(call);
+  }
+  void admit(FunctionRef<void()> before) override { core_.admit(before); }
+  bool join(FunctionRef<void()> restore) override { return core_.join(restore); }
 
  private:
   static Buffer bytes_of(std::string& text) {
@@ -52,22 +60,24 @@ class TaskSaveGroup final : public train::SaveGroup {
   }
 
   std::vector<int64_t> all_sizes(int64_t mine, const train::SaveGroupCall& call) {
-    std::vector<int64_t> sizes(group_.view()->replicas_of.size(), 0);
-    sizes[static_cast<size_t>(group_.view()->task)] = mine;
+    std::vector<int64_t> sizes(group().view()->replicas_of.size(), 0);
+    sizes[static_cast<size_t>(group().view()->task)] = mine;
     const std::vector<int64_t> one_each(sizes.size(), 1);
-    collective::all_gather(group_.between(),
+    collective::all_gather(group().between(),
                            {sizes.data(), static_cast<int64_t>(sizes.size()), int64}, one_each,
                            options_of(call));
     return sizes;
   }
 
-  collective::SyncGroup& group_;
+  collective::SyncGroup& group() const { return core_.group(); }
+
+  StrategyCore& core_;
 };
 
 }  // namespace
 
-std::shared_ptr<train::SaveGroup> make_task_save_group(collective::SyncGroup& group) {
-  return std::make_shared<TaskSaveGroup>(group);
+std::shared_ptr<train::SaveGroup> make_task_save_group(StrategyCore& core) {
+  return std::make_shared<TaskSaveGroup>(core);
 }
 
 }  // namespace cohort::internal
