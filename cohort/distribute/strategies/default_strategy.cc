@@ -58,7 +58,7 @@ class DefaultStrategy final : public StrategyCore {
   }
 
   std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override {
-    return std::make_unique<MirroredExchange>(std::move(targets), group_);
+    return std::make_unique<MirroredExchange>(std::move(targets), group_pointer());
   }
 
   std::unique_ptr<StepRunner> make_runner() override {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cohort/collective/sync_group.h"
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/cpu/blas_kernels.h"
 #include "cohort/core/cpu/flush_denormals.h"
@@ -78,22 +79,39 @@ bool may_record_summaries() {
 
 }  // namespace
 
-ReplicaSeed::Value ReplicaSeed::current() {
+random::RandomGenerator StrategyGenerators::of_stream(uint64_t stream) {
   const std::lock_guard lock(mutex_);
   const uint64_t epoch = seed_epoch();
-  if (!value_ || value_->epoch != epoch) value_ = {epoch, next_seed()};
-  return *value_;
+  if (!seed_ || epoch_ != epoch) {
+    epoch_ = epoch;
+    seed_ = next_seed();
+  }
+  const auto [found, is_new] = entries_.try_emplace(std::pair(&Task::current(), stream),
+                                                    Entry{make_stream(*seed_, stream), epoch});
+  Entry& entry = found->second;
+  if (std::exchange(entry.epoch, epoch) != epoch) {
+    entry.generator.restore(make_stream(*seed_, stream).state());
+  }
+  return entry.generator;
+}
+
+void StrategyGenerators::agree_on_seed(collective::SyncGroup& group) {
+  const std::lock_guard lock(mutex_);
+  if (seed_) return;
+  epoch_ = seed_epoch();
+  seed_ = collective::all_tasks_values(group, next_seed(), "seed of the replicas")[0];
 }
 
 // The objects to which the threads refer, and which they keep alive.
 struct LocalReplicas::Shared {
   Shared(int size, std::chrono::nanoseconds spin, Options options)
       : group(size, spin, std::move(options.communicator), options.order),
-        seed(std::move(options.seed)),
+        all_generators(std::move(options.generators)),
         jobs(size),
         errors(size),
         output(size),
         ended(size) {
+    if (group.view()->division != nullptr) all_generators->agree_on_seed(group);
     seed_generators();
   }
   int size() const { return static_cast<int>(jobs.size()); }
@@ -110,7 +128,7 @@ struct LocalReplicas::Shared {
   SyncGroup group;
   std::vector<random::RandomGenerator> generators;
   uint64_t seed_epoch = 0;  // of the generators; random::set_seed begins a new one
-  std::shared_ptr<ReplicaSeed> seed;
+  std::shared_ptr<StrategyGenerators> all_generators;
   std::vector<c10::Device> devices;
   std::vector<std::thread> threads;
 
@@ -139,19 +157,14 @@ struct LocalReplicas::Shared {
   WaitPoint end;
 };
 
-// One seed whatever the number of replicas: what is seeded later must not depend on it. The
-// generators stay the same objects: checkpoints hold on to them.
+// One seed whatever the number of replicas: what is seeded later must not depend on it.
 void LocalReplicas::Shared::seed_generators() {
-  const ReplicaSeed::Value drawn = seed->current();
-  seed_epoch = drawn.epoch;
+  seed_epoch = internal::seed_epoch();
+  generators.clear();
   for (int i = 0; i < size(); ++i) {
     const auto replica = static_cast<uint64_t>(group.view()->first_replica() + i);
-    const auto fresh = make_stream(drawn.seed, first_stream_of(task_of_streams(group)) + replica);
-    if (static_cast<size_t>(i) == generators.size()) {
-      generators.push_back(fresh);
-    } else {
-      generators[static_cast<size_t>(i)].restore(fresh.state());
-    }
+    generators.push_back(
+        all_generators->of_stream(first_stream_of(task_of_streams(group)) + replica));
   }
 }
 
@@ -268,7 +281,9 @@ void LocalReplicas::start_missing_threads() {
   }
 }
 
-collective::SyncGroup& LocalReplicas::group() const { return shared_->group; }
+std::shared_ptr<collective::SyncGroup> LocalReplicas::group_pointer() const {
+  return {shared_, &shared_->group};
+}
 
 LocalReplicas::~LocalReplicas() {
   // A child of fork has no threads to join. The objects to which they refer stay.

@@ -5,40 +5,47 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/program/process.h"
 #include "cohort/distribute/core/run_options.h"
-
-namespace cohort::random {
-class RandomGenerator;
-}
+#include "cohort/ops/random.h"
 
 namespace cohort::internal {
 
 class RecordedSteps;
 class RunFrame;
 class StrategyCore;
+class Task;
 
-// The seed of the generators of a strategy's replicas, in all tasks. It is drawn once, and once
-// more after each random::set_seed.
+// The generators of a strategy's replicas, in all tasks. Their seed is drawn once, and once more
+// after each random::set_seed.
 // Thread safety: any thread.
-class ReplicaSeed {
+class StrategyGenerators {
  public:
-  struct Value {
-    uint64_t epoch = 0;  // how often set_seed had been called
-    uint64_t seed = 0;
-  };
-  Value current();
+  // The current task's generator of a stream, with the seed that holds now: the same object at each
+  // call, since checkpoints hold on to it.
+  random::RandomGenerator of_stream(uint64_t stream);
+  // Draws the seed that holds until the next set_seed, and takes that of the first task, where none
+  // was drawn. COLLECTIVE over the tasks.
+  void agree_on_seed(collective::SyncGroup& group);
 
  private:
+  struct Entry {
+    random::RandomGenerator generator;
+    uint64_t epoch;  // of its seed
+  };
+  uint64_t epoch_ = 0;            // how often set_seed had been called; guarded by mutex_
+  std::optional<uint64_t> seed_;  // guarded by mutex_
+  std::map<std::pair<const Task*, uint64_t>, Entry> entries_;  // guarded by mutex_
   std::mutex mutex_;
-  std::optional<Value> value_;  // guarded by mutex_
 };
 
 // Owns the threads. They divide the cores into equal numbers of intra-op threads, and run with the
@@ -49,7 +56,7 @@ class LocalReplicas {
  public:
   struct Options {
     std::vector<std::string> devices;  // one a replica
-    std::shared_ptr<ReplicaSeed> seed;
+    std::shared_ptr<StrategyGenerators> generators;
     // To the other tasks of the group; null if there are none.
     std::shared_ptr<collective::Communicator> communicator = nullptr;
     // How many cores the replicas divide; 0: all that the process may use.
@@ -69,7 +76,9 @@ class LocalReplicas {
   int size() const { return static_cast<int>(devices_.size()); }
   const std::vector<std::string>& devices() const { return devices_; }
   const std::vector<c10::Device>& torch_devices() const { return torch_devices_; }
-  collective::SyncGroup& group() const;
+  collective::SyncGroup& group() const { return *group_pointer(); }
+  // Keeps what is behind the group alive, too: the replicas' threads end with the last pointer.
+  std::shared_ptr<collective::SyncGroup> group_pointer() const;
 
   // The generators from which the replicas draw; the same ones at each call. The numbers depend on
   // the seed, on a replica's id in the sync group, and on the task where it is in no group with

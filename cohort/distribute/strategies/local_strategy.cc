@@ -8,7 +8,7 @@
 #include "cohort/distribute/gradients/cross_device_exchange.h"
 #include "cohort/distribute/gradients/mirrored_exchange.h"
 #include "cohort/distribute/step/step_runner.h"
-#include "cohort/distribute/tasks/task_save_group.h"
+#include "cohort/distribute/strategies/task_save_group.h"
 #include "cohort/distribute/variables/make_local_variable.h"
 #include "cohort/ops/random.h"
 
@@ -17,10 +17,14 @@ namespace cohort::internal {
 LocalStrategy::LocalStrategy(Config config)
     : config_(std::move(config)),
       maker_(Task::current()),
-      seed_(std::make_shared<ReplicaSeed>()),
-      replicas_([this] { return make_replicas(); }) {
+      generators_(std::make_shared<StrategyGenerators>()),
+      replicas_(
+          [this] { return std::make_unique<std::unique_ptr<LocalReplicas>>(make_replicas()); }) {
   tell_generators_of_replicas();
-  if (group().spans_tasks()) save_group_ = make_task_save_group(group());
+  const bool may_have_others = config_.order == collective::SyncGroup::Order::kOfTree;
+  if (config_.communicator != nullptr || may_have_others) {
+    save_group_ = make_task_save_group(*this);
+  }
   set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas().size());
 }
 
@@ -47,11 +51,20 @@ std::unique_ptr<LocalReplicas> LocalStrategy::make_replicas() const {
   }
   return std::make_unique<LocalReplicas>(
       LocalReplicas::Options{.devices = std::move(devices),
-                             .seed = seed_,
+                             .generators = generators_,
                              .communicator = config_.communicator,
                              .cores = config_.cores,
                              .threads_per_replica = config_.threads_per_replica,
                              .order = config_.order});
+}
+
+std::unique_ptr<LocalReplicas> LocalStrategy::replace_replicas(
+    std::vector<std::string> devices, std::shared_ptr<collective::Communicator> communicator,
+    int cores) {
+  config_.devices = std::move(devices);
+  config_.communicator = std::move(communicator);
+  config_.cores = cores;
+  return std::exchange(replicas_.get(), make_replicas());
 }
 
 std::vector<random::RandomGenerator> LocalStrategy::replica_generators() {
@@ -85,7 +98,7 @@ Tensor LocalStrategy::sum_of_local(at::ArrayRef<Tensor> local_values) const {
 }
 
 std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {
-  auto exchange = std::make_unique<MirroredExchange>(std::move(targets), group(),
+  auto exchange = std::make_unique<MirroredExchange>(std::move(targets), group_pointer(),
                                                      config_.communication_options.bytes_per_pack);
   if (config_.cross_device_ops == nullptr) return exchange;
   return std::make_unique<CrossDeviceExchange>(std::move(exchange), *config_.cross_device_ops,

@@ -47,6 +47,9 @@ class LocalStrategy : public StrategyCore {
 
   std::string_view name() const override { return config_.name; }
   collective::SyncGroup& group() const override { return replicas().group(); }
+  std::shared_ptr<collective::SyncGroup> group_pointer() const override {
+    return replicas().group_pointer();
+  }
   const std::vector<std::string>& worker_devices() const override { return replicas().devices(); }
   std::vector<std::string> parameter_devices() const override;
   const distribute::CrossDeviceOps* cross_device_ops() const override {
@@ -64,17 +67,25 @@ class LocalStrategy : public StrategyCore {
   std::unique_ptr<StepRunner> make_runner() override;
   std::shared_ptr<train::SaveGroup> save_group() override { return save_group_; }
 
+ protected:
+  // Puts other replicas, of a group that has formed again, into the place of this task's, and
+  // returns those. Not while a step runs.
+  std::unique_ptr<LocalReplicas> replace_replicas(
+      std::vector<std::string> devices, std::shared_ptr<collective::Communicator> communicator,
+      int cores);
+  StrategyGenerators& all_generators() const { return *generators_; }
+
  private:
   Tensor sum_of_local(at::ArrayRef<Tensor> local_values) const override;
   // The current task's. Errors: FailedPrecondition (a task that the communicator does not serve).
-  LocalReplicas& replicas() const { return replicas_.get(); }
+  LocalReplicas& replicas() const { return *replicas_.get(); }
   std::unique_ptr<LocalReplicas> make_replicas() const;
   std::string own_name(const std::string& device) const;
 
-  const Config config_;
+  Config config_;
   const Task& maker_;
-  const std::shared_ptr<ReplicaSeed> seed_;
-  PerTask<LocalReplicas> replicas_;
+  const std::shared_ptr<StrategyGenerators> generators_;
+  PerTask<std::unique_ptr<LocalReplicas>> replicas_;
   std::shared_ptr<train::SaveGroup> save_group_;  // nullptr: this task is alone
 };
 

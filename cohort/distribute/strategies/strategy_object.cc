@@ -1,5 +1,6 @@
 #include "cohort/distribute/strategies/strategy_object.h"
 
+#include <map>
 #include <vector>
 
 #include "cohort/distribute/core/strategy_core.h"
@@ -14,18 +15,14 @@ using train::TrackableHandle;
 
 class StrategyObject final : public train::Trackable {
  public:
-  explicit StrategyObject(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {
-    for (const random::RandomGenerator& generator : core_->replica_generators()) {
-      generators_.emplace_back(generator);
-    }
-  }
+  explicit StrategyObject(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {}
 
   std::vector<TrackableChild> checkpoint_children() override {
-    core_->replica_generators();  // seeds them, if set_seed was called since
     std::vector<TrackableChild> children;
-    for (size_t i = 0; i < generators_.size(); ++i) {
-      children.push_back({str("replica_", core_->replica_id(static_cast<int>(i))),
-                          generators_[i].get().get(), /*may_be_missing=*/true});
+    int id = core_->replica_id(0);
+    for (const random::RandomGenerator& generator : core_->replica_generators()) {
+      const auto& handle = generators_.try_emplace(id, generator).first->second;
+      children.push_back({str("replica_", id++), handle.get().get(), /*may_be_missing=*/true});
     }
     return children;
   }
@@ -34,7 +31,7 @@ class StrategyObject final : public train::Trackable {
 
  private:
   std::shared_ptr<StrategyCore> core_;
-  std::vector<TrackableHandle> generators_;
+  std::map<int, TrackableHandle> generators_;  // by replica: a task may come to host others
 };
 
 }  // namespace
