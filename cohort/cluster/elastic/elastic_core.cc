@@ -184,6 +184,22 @@ bool ElasticCore::somebody_waits() const {
   return current_ && waited_at_ == current_->number;
 }
 
+bool ElasticCore::is_formed() const {
+  // The store of a service that has taken over is empty until the group has formed again, which it
+  // does at the end of its step.
+  constexpr Duration kPatience = std::chrono::seconds(5);
+  const membership::ViewPtr first = agent_.view();
+  std::optional<std::string> latest;
+  try {
+    latest = first && first->generation > 1 ? agent_.get(key("latest"), kPatience)
+                                            : agent_.find(key("latest"));
+  } catch (const DeadlineExceededError&) {
+    return false;
+  }
+  const membership::ViewPtr view = agent_.view();
+  return latest && view && is_inhabited(Record::decode(*latest), *view, options_.group);
+}
+
 void ElasticCore::ask_to_form() {
   change([&] { knock(true); });
 }

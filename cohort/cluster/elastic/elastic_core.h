@@ -41,6 +41,7 @@ class ElasticCore : public std::enable_shared_from_this<ElasticCore> {
   void ask_to_form();
   std::optional<Record> current() const;
   bool must_form() const;
+  bool is_formed() const;
   std::vector<TaskId> lost() const;
   void stop();
 

@@ -26,6 +26,7 @@ Record ElasticGroup::form(const Standing& mine) {
 }
 
 bool ElasticGroup::somebody_waits() const { return core_->somebody_waits(); }
+bool ElasticGroup::is_formed() const { return core_->is_formed(); }
 void ElasticGroup::ask_to_form() { core_->ask_to_form(); }
 std::optional<Record> ElasticGroup::current() const { return core_->current(); }
 bool ElasticGroup::must_form() const { return core_->must_form(); }

@@ -46,6 +46,11 @@ class ElasticGroup {
   // The same without waiting: `done` is called once, on any thread.
   void start_form(const Standing& mine, Formed done);
 
+  // Whether other tasks are a group already, which this one may join. Waits some seconds where the
+  // membership began without this task, and another service has just taken over.
+  // Errors: those of the store.
+  bool is_formed() const;
+
   // Whether a task waits for the members to form. Only the first member of the current record gets
   // to know; it costs no call.
   bool somebody_waits() const;

@@ -29,6 +29,13 @@ std::optional<Record> latest(const std::optional<Record>& stored,
   return last;
 }
 
+bool has_closed(const std::vector<Proposal>& proposals) {
+  return std::any_of(proposals.begin(), proposals.end(), [](const Proposal& proposal) {
+    const Standing& standing = proposal.proposer.standing;
+    return standing.closed && standing.step != kNoStep;
+  });
+}
+
 }  // namespace
 
 size_t least(const GroupOptions& options) {
@@ -90,6 +97,11 @@ Verdict judge(const View& view, const GroupOptions& options, const std::optional
         std::any_of(proposals.begin(), proposals.end(),
                     [&](const Proposal& proposal) { return proposal.proposer.task == task; });
     if (!there) verdict.missing.push_back(std::move(task));
+  }
+  if (has_closed(proposals)) {
+    std::erase_if(proposals, [](const Proposal& proposal) {
+      return proposal.proposer.standing.step == kNoStep;
+    });
   }
   if (proposals.empty()) return verdict;
   const bool goes_on = verdict.last && is_inhabited(*verdict.last, view, options);

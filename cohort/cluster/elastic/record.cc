@@ -49,6 +49,7 @@ void fields(auto& f, Standing& standing) {
   f(2, standing.reached);
   f(3, standing.program, AtMostText{"a program", kMostProgramBytes});
   f(4, standing.leaves);
+  f(5, standing.closed);
 }
 
 void fields(auto& f, RecordMember& member) {

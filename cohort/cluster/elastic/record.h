@@ -24,6 +24,7 @@ struct Standing {
   int64_t step = kNoStep;     // the last step of which it has the whole state, committed
   int64_t reached = kNoStep;  // the last step whose work it has finished: `step` or one more
   std::string program = {};   // a digest of what must be equal in all members
+  bool closed = false;        // it has a state and no time for comers: they are to wait
   bool leaves = false;        // it goes, but others may take from it what only it has
 
   bool operator==(const Standing&) const = default;

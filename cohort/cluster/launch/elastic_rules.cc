@@ -44,7 +44,8 @@ ElasticVerdict judge(const std::vector<ElasticWorker>& workers, int min_workers)
   if (left < min_workers) {
     return {ElasticVerdict::kFailed, first_failure(workers),
             str(left == 0 ? "none" : str("only ", left), " of the ", min_workers,
-                min_workers == 1 ? " worker" : " workers", " that the job needs is left")};
+                min_workers == 1 ? " worker" : " workers", " that the job needs ",
+                left > 1 ? "are" : "is", " left")};
   }
   if (running == 0 && done == 0) {
     return {ElasticVerdict::kFailed, first_failure(workers),

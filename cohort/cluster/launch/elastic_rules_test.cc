@@ -29,6 +29,7 @@ TEST(ElasticRulesTest, AJobGoesOnWhileEnoughAreLeft) {
   const ElasticVerdict verdict = judge({running(), failed(7, false), failed(8, false)}, 2);
   EXPECT_EQ(verdict.next, kFailed);
   EXPECT_THAT(verdict.reason, HasSubstr("only 1 of the 2 workers"));
+  EXPECT_THAT(judge({running(), running(), failed(7, false)}, 3).reason, HasSubstr("are left"));
   EXPECT_THAT(judge({failed(7, false)}, 1).reason, HasSubstr("none of the 1 worker "));
 }
 

@@ -65,7 +65,6 @@ void FormingWorld::start_moving_service(Life& life) {
     roster.is_dead = [this](const membership::Member& member) { return is_dead(member); };
     return made;
   };
-  options.standing = [&life] { return life.agent->standing(); };
   life.moving = std::make_unique<membership::ElasticService>(life.process, std::move(options));
   life.endpoint.services["membership"] = life.moving.get();
 }
@@ -92,7 +91,7 @@ int FormingWorld::service_node() {
   if (place_ == ServicePlace::kFirstTask) return 0;
   for (const auto& life : lives_) {
     const auto view = life->process.ended() ? std::nullopt : life->moving->status();
-    if (view && view->generation > 0 && view->agreed()) return life->node;
+    if (view && view->generation > 0 && view->agreed) return life->node;
   }
   return 0;
 }

@@ -105,6 +105,7 @@ void FormingWorld::start_agent(Life& life) {
   };
   life.agent = std::make_unique<membership::MembershipAgent>(
       life.process, channel_to(life, {"worker", 0}), std::move(options));
+  if (life.moving) life.moving->follow(life.agent->standing_source());
   life.group = std::make_unique<ElasticGroup>(
       *life.agent, ElasticOptions{.group = {.name = "g", .min_tasks = min_tasks_},
                                   .log = [this, &life](const std::string& line) {
