@@ -5,21 +5,26 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/resolvers/default_cluster_resolver.h"
+#include "cohort/cluster/resolvers/process_variables.h"
 #include "cohort/cluster/server_core.h"
-#include "cohort/collective/forming/form_group.h"
 #include "cohort/collective/sum_tree.h"
 #include "cohort/core/cpu/numeric_environment.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/observe/logging.h"
+#include "cohort/core/program/elastic_workers.h"
 #include "cohort/core/program/task.h"
 #include "cohort/core/structure/device.h"
+#include "cohort/core/text.h"
 #include "cohort/core/threads/bounded_wait.h"
 #include "cohort/distribute/strategies/multi_worker_strategy.h"
+#include "cohort/ops/generator_streams.h"
+#include "cohort/ops/random.h"
 #include "cohort/train/summary/recording.h"
 
 namespace cohort::distribute {
 namespace {
 
+using internal::ClusterFormer;
 using internal::GroupConnection;
 using internal::GroupWatch;
 using internal::MultiWorkerStrategy;
@@ -54,64 +59,89 @@ std::vector<std::string> local_devices(const cluster_resolver::ClusterResolver& 
   return names;
 }
 
+std::string text_of(const ElasticOptions& elastic) {
+  if (elastic.replicas == 0) return "none";
+  return str(elastic.replicas, " with ", elastic.threads_per_replica, " threads");
+}
+
 // The workers compute the same updates from the same sums, each for itself: they must round alike.
 void compare_numerics(internal::membership::MembershipAgent& agent, const std::string& group,
                       const MultiWorkerMirroredStrategyOptions& options) {
   const ElasticOptions& elastic = options.elastic;
-  const std::vector<std::string> warnings =
-      agent.declare({{.name = "numeric environment",
-                      .text = internal::numeric_environment(),
-                      .strict = options.strict_bitwise},
-                     {.name = str("elastic replicas of ", group),
-                      .text = elastic.replicas == 0 ? std::string("none")
-                                                    : str(elastic.replicas, " with ",
-                                                          elastic.threads_per_replica, " threads"),
-                      .strict = true}});
+  const std::vector<std::string> warnings = agent.declare(
+      {{.name = "numeric environment",
+        .text = internal::numeric_environment(),
+        .strict = options.strict_bitwise},
+       {.name = str("elastic replicas of ", group), .text = text_of(elastic), .strict = true}});
   for (const std::string& warning : warnings) {
     internal::log_warning("the workers' variables may drift apart in their last bits: ", warning);
   }
 }
 
+// A task that is registered with its cluster, and the name of the group that it is to form.
+struct Registered {
+  std::shared_ptr<TaskServer> server;
+  internal::membership::ViewPtr view;
+  std::string group;
+};
+
+Registered register_task(const MultiWorkerMirroredStrategyOptions& options,
+                         const cluster_resolver::ClusterResolver& resolver) {
+  Registered task;
+  task.server = TaskServer::find_or_start(resolver, options.server_options);
+  internal::membership::MembershipAgent& agent = task.server->server().core().membership().agent();
+  task.view = agent.wait_for_start();
+  const bool is_elastic = options.elastic.replicas > 0;
+  if (!is_elastic) {
+    const auto timeout = internal::bounded_wait(options.server_options.start_timeout);
+    task.view = agent.wait_for_group(1, timeout);
+  }
+  // A task that comes later finds the group by its name.
+  task.group = task.server->next_group(is_elastic ? 0 : task.view->generation);
+  compare_numerics(agent, task.group, options);
+  return task;
+}
+
 GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
                         const cluster_resolver::ClusterResolver& resolver, const WorkerPlace& place,
                         const std::vector<std::string>& devices) {
-  GroupConnection connection;
-  connection.server = TaskServer::find_or_start(resolver, options.server_options);
-  internal::ServerCore& core = connection.server->server().core();
-  internal::membership::MembershipAgent& agent = core.membership().agent();
-  const auto timeout = internal::bounded_wait(options.server_options.start_timeout);
-  agent.wait_for_start();
-  const internal::membership::ViewPtr view = agent.wait_for_group(1, timeout);
-  const std::string group = connection.server->next_group(view->generation);
-  compare_numerics(agent, group, options);
-
-  connection.watch = std::make_shared<GroupWatch>(place.workers, place.self, *view);
-  core.membership().listen(connection.watch);
-  if (const auto now = agent.view(); now != nullptr && now != view) connection.watch->on_view(*now);
-  connection.keys =
-      std::make_shared<collective::OwnKeys>(collective::make_cluster_store(core.coordination()));
+  const Registered task = register_task(options, resolver);
   const c10::Device first = internal::torch_device(devices.at(0));
-  const collective::GroupMember member{.group = group,
-                                       .generation = view->generation,
-                                       .rank = place.rank,
-                                       .tasks = place.workers,
-                                       .store = connection.keys,
-                                       .deadline = std::chrono::steady_clock::now() + timeout,
-                                       .check = [watch = connection.watch] { watch->check(); },
-                                       .gpu = first.is_cpu() ? std::nullopt : std::optional(first)};
-  try {
-    collective::FormedGroup formed =
-        collective::form_group(member, core, options.communication_options);
-    connection.communicator = std::move(formed.communicator);
-    connection.cores = formed.cores;
-  } catch (const UnavailableError&) {
-    if (const std::exception_ptr loss = connection.watch->loss(std::chrono::milliseconds(500))) {
-      std::rethrow_exception(loss);
-    }
-    throw;
-  }
-  connection.watch->guard(connection.communicator);
-  return connection;
+  return internal::connect_group(
+      task.server, std::make_shared<GroupWatch>(place.workers, place.self, *task.view),
+      {.name = task.group,
+       .generation = task.view->generation,
+       .tasks = place.workers,
+       .rank = place.rank,
+       .timeout = internal::bounded_wait(options.server_options.start_timeout),
+       .options = options.communication_options,
+       .gpu = first.is_cpu() ? std::nullopt : std::optional(first)});
+}
+
+// A program that sets no seed draws one: here all workers take the one that the first has drawn.
+void agree_on_seed(internal::membership::MembershipAgent& agent) {
+  constexpr const char* kKey = "elastic/seed";
+  agent.compare_and_set(kKey, std::nullopt, str(static_cast<int64_t>(internal::next_seed())));
+  const auto seed = internal::parse_number<int64_t>(agent.find(kKey).value_or(""));
+  if (seed) internal::set_seed_if_none(static_cast<uint64_t>(*seed));
+}
+
+std::shared_ptr<ClusterFormer> make_former(MultiWorkerMirroredStrategyOptions options,
+                                           const cluster_resolver::ClusterResolver& resolver,
+                                           const WorkerPlace& place) {
+  options.server_options.elastic = {.min_tasks = options.elastic.min_workers,
+                                    .start_wait = options.elastic.start_wait};
+  const Registered task = register_task(options, resolver);
+  agree_on_seed(task.server->server().core().membership().agent());
+  const auto timeout = internal::bounded_wait(options.server_options.start_timeout);
+  return std::make_shared<ClusterFormer>(
+      ClusterFormer::Options{.server = task.server,
+                             .self = place.self,
+                             .group = task.group,
+                             .program = text_of(options.elastic),
+                             .min_workers = options.elastic.min_workers,
+                             .timeout = timeout,
+                             .communication_options = options.communication_options});
 }
 
 void log_start(const WorkerPlace& place, const std::vector<std::string>& devices,
@@ -129,6 +159,16 @@ void log_start(const WorkerPlace& place, const std::vector<std::string>& devices
                 " of ", place.workers.size(), where, ", ", has);
 }
 
+// Errors: InvalidArgument (the variable).
+int min_workers_of_launcher() {
+  const auto text = internal::VariableReader(std::nullopt).find(internal::kElasticWorkersVariable);
+  if (!text) return 1;
+  if (const auto workers = internal::parse_elastic_workers(*text)) return workers->least;
+  throw InvalidArgumentError(str("environment: ", internal::kElasticWorkersVariable,
+                                 ": must be the least and the most workers, as 2:4, is ",
+                                 internal::quoted(*text)));
+}
+
 // Errors: InvalidArgument (the numbers; fewer replicas than workers).
 void check_elastic(const ElasticOptions& elastic, size_t workers) {
   if (elastic.replicas == 0) return;
@@ -141,6 +181,10 @@ void check_elastic(const ElasticOptions& elastic, size_t workers) {
     throw InvalidArgumentError(str("ElasticOptions: threads_per_replica is ",
                                    elastic.threads_per_replica, "; it must be from 1 to ", kMost));
   }
+  if (elastic.min_workers < 1 || elastic.min_workers > elastic.replicas) {
+    throw InvalidArgumentError(str("ElasticOptions: min_workers is ", elastic.min_workers,
+                                   "; it must be from 1 to replicas, ", elastic.replicas));
+  }
   if (static_cast<size_t>(elastic.replicas) < workers) {
     throw InvalidArgumentError(str("ElasticOptions: ", elastic.replicas, " replicas for ", workers,
                                    " workers; every worker needs one to host"));
@@ -148,10 +192,9 @@ void check_elastic(const ElasticOptions& elastic, size_t workers) {
 }
 
 // The devices of the replicas that this worker hosts.
-std::vector<std::string> hosted_devices(const ElasticOptions& elastic, const WorkerPlace& place) {
+std::vector<std::string> hosted_devices(const ElasticOptions& elastic, int workers, int rank) {
   const collective::ReplicaRange own =
-      collective::SumTree(elastic.replicas)
-          .divide(static_cast<int>(place.workers.size()))[static_cast<size_t>(place.rank)];
+      collective::SumTree(elastic.replicas).divide(workers)[static_cast<size_t>(rank)];
   const std::string device = config::list_logical_devices("CPU").at(0).name;
   return std::vector<std::string>(static_cast<size_t>(own.size()), device);
 }
@@ -164,22 +207,49 @@ std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOpt
   if (resolver == nullptr) resolver = cluster_resolver::default_cluster_resolver();
   WorkerPlace place = internal::worker_place(*resolver);
   if (place.is_cluster) act_for(place.self, place.rank);
+  if (options.elastic.min_workers == 0) options.elastic.min_workers = min_workers_of_launcher();
   check_elastic(options.elastic, place.workers.size());
   const bool is_elastic = options.elastic.replicas > 0;
   std::vector<std::string> devices =
-      is_elastic ? hosted_devices(options.elastic, place) : local_devices(*resolver);
+      is_elastic
+          ? hosted_devices(options.elastic, static_cast<int>(place.workers.size()), place.rank)
+          : local_devices(*resolver);
   log_start(place, devices, *resolver, options.elastic);
   std::optional<GroupConnection> connection;
-  if (place.workers.size() > 1) connection = connect(options, *resolver, place, devices);
-  return std::make_shared<MultiWorkerStrategy>(MultiWorkerStrategy::Options{
-      .resolver = std::move(resolver),
-      .place = std::move(place),
+  if (place.workers.size() > 1 && !is_elastic) {
+    connection = connect(options, *resolver, place, devices);
+  }
+  MultiWorkerStrategy::Options own{
+      .resolver = resolver,
+      .place = place,
       .devices = std::move(devices),
       .shared_storage = options.shared_storage,
       .threads_per_replica = is_elastic ? options.elastic.threads_per_replica : 0,
       .connection = std::move(connection),
       .communication_options = options.communication_options,
-      .close_timeout = options.close_timeout});
+      .close_timeout = options.close_timeout};
+  if (place.workers.size() == 1 || !is_elastic) {
+    return std::make_shared<MultiWorkerStrategy>(std::move(own));
+  }
+  own.former = make_former(options, *resolver, place);
+  own.is_coming = own.former->is_formed();
+  if (own.is_coming) {
+    internal::log_info(place.self, " has come to a job that runs already, and joins it where the ",
+                       "others save");
+    own.devices = hosted_devices(options.elastic, 1, 0);
+    return std::make_shared<MultiWorkerStrategy>(std::move(own));
+  }
+  while (true) {
+    own.former->form({.calls = internal::GroupFormer::kComing});
+    const ClusterFormer::Group group = own.former->group();
+    own.devices =
+        hosted_devices(options.elastic, static_cast<int>(group.workers.size()), group.rank);
+    try {
+      return std::make_shared<MultiWorkerStrategy>(own);
+    } catch (const UnavailableError&) {
+      if (!own.former->has_lost_a_task()) throw;
+    }
+  }
 }
 
 const MultiWorkerStrategy& core_of(const Strategy& strategy) {
@@ -211,10 +281,10 @@ MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
 
 const TaskId& MultiWorkerMirroredStrategy::task() const { return core_of(*this).place().self; }
 int MultiWorkerMirroredStrategy::worker_id() const { return core_of(*this).place().rank; }
-int MultiWorkerMirroredStrategy::num_workers() const {
-  return static_cast<int>(core_of(*this).place().workers.size());
+int MultiWorkerMirroredStrategy::num_workers() const { return core_of(*this).num_workers(); }
+bool MultiWorkerMirroredStrategy::is_chief() const {
+  return core_of(*this).group().view()->task == 0;
 }
-bool MultiWorkerMirroredStrategy::is_chief() const { return worker_id() == 0; }
 
 Server& MultiWorkerMirroredStrategy::server() const {
   Server* const server = core_of(*this).server();

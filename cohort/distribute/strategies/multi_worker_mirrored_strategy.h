@@ -21,8 +21,11 @@
 namespace cohort::distribute {
 
 // Replicas that do not belong to workers: the program says how many there are, and workers host
-// them. Then no bit of a result depends on the number of workers. Only on CPUs. Batches are divided
-// as by AutoShardPolicy::DATA; docs/multi_worker.md says the rest.
+// them. Then no bit of a result depends on the number of workers, and the others go on where one is
+// lost: `run` and other collective calls take longer, num_workers() and is_chief() change in them.
+// A worker that comes in the place of a lost one joins where the others save, in its
+// CheckpointManager::restore_or_initialize(). Only on CPUs. Batches are divided as by
+// AutoShardPolicy::DATA. docs/elastic.md says what a program must keep to.
 struct ElasticOptions {
   // The number of replicas in sync, at least that of workers. Each worker hosts equally many, the
   // first ones one more where they do not divide evenly: on its first CPU, side by side, or in turn
@@ -31,6 +34,11 @@ struct ElasticOptions {
   // Intra-op threads of each replica. Sums inside of operations depend on it, so it is the same on
   // all workers.
   int threads_per_replica = 1;
+  // The strategy waits for others while there are fewer workers than these. 0: as many as the
+  // launcher says (`cohort launch --workers 2:4`, COHORT_ELASTIC_WORKERS); 1 where it does not.
+  int min_workers = 0;
+  // How long after the first worker the strategy starts without the ones that have not come.
+  std::chrono::milliseconds start_wait = std::chrono::seconds(30);
 };
 
 struct MultiWorkerMirroredStrategyOptions {
@@ -65,12 +73,12 @@ struct MultiWorkerMirroredStrategyOptions {
 // summaries. What Strategy calls collective, all workers must call, in the same order: making the
 // strategy, variables and datasets, run, reduce, gather, saving.
 //
-// A worker that is lost makes the calls of the others fail with an UnavailableError that names it,
-// less than a second after its process has ended; one that stands still or cannot be reached, after
-// ServerOptions::heartbeat_timeout. An error of a step comes to all workers by its class. The group
-// is over after that: end the program (tf::run_program says 138 to its launcher) or make the
-// strategy again. The last handle's end waits for the other workers; one that ends by an exception
-// does not.
+// Unless the strategy is elastic, a worker that is lost makes the calls of the others fail with an
+// UnavailableError that names it, less than a second after its process has ended; one that stands
+// still or cannot be reached, after ServerOptions::heartbeat_timeout. An error of a step comes to
+// all workers by its class. The group is over after that: end the program (tf::run_program says 138
+// to its launcher) or make the strategy again. The last handle's end waits for the other workers;
+// one that ends by an exception does not.
 class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
  public:
   // COLLECTIVE over the workers: starts this task's server, waits until all tasks of the cluster
@@ -89,8 +97,9 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
 
   // This task; worker 0 if the program is alone.
   const TaskId& task() const;
-  // This worker's number: the chief's is 0, workers follow.
+  // This worker's number in the cluster: the chief's is 0, workers follow.
   int worker_id() const;
+  // The workers that are there now, where the strategy is elastic.
   int num_workers() const;
   // Whether this task is the one that writes for all. An evaluator is, for itself.
   bool is_chief() const;

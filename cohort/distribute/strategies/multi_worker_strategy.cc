@@ -1,6 +1,7 @@
 #include "cohort/distribute/strategies/multi_worker_strategy.h"
 
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "cohort/cluster/cluster_check.h"
@@ -20,13 +21,23 @@ using distribute::cluster_resolver::ClusterResolver;
 // The end of a connection is noticed at once, that it was the end of its task a little later.
 constexpr std::chrono::milliseconds kPatienceForTheName{500};
 
+// What a task's connection is now; nothing where it has none.
+using ConnectionNow = std::function<std::optional<GroupConnection>()>;
+ConnectionNow connection_now(const MultiWorkerStrategy::Options& options) {
+  if (options.former == nullptr) return [connection = options.connection] { return connection; };
+  return [former = options.former]() -> std::optional<GroupConnection> {
+    return former->group().connection;
+  };
+}
+
 LocalStrategy::Config config_of(const MultiWorkerStrategy::Options& options) {
+  const std::optional<GroupConnection> connection = connection_now(options)();
   return {.name = "MultiWorkerMirroredStrategy",
           .devices = options.devices,
           .shared_storage = options.shared_storage,
-          .communicator = options.connection ? options.connection->communicator : nullptr,
+          .communicator = connection ? connection->communicator : nullptr,
           .communication_options = options.communication_options,
-          .cores = options.connection ? options.connection->cores : 0,
+          .cores = connection ? connection->cores : 0,
           .threads_per_replica = options.threads_per_replica,
           .order = options.threads_per_replica > 0 ? collective::SyncGroup::Order::kOfTree
                                                    : collective::SyncGroup::Order::kOfRanks};
@@ -49,11 +60,13 @@ WorkerPlace place_in(const train::ClusterSpec& spec, const TaskId& self) {
 // Gives the other workers the error that has ended this worker's program.
 class PassOn final : public FailureListener {
  public:
-  explicit PassOn(GroupConnection connection) : connection_(std::move(connection)) {}
+  explicit PassOn(ConnectionNow connection) : connection_(std::move(connection)) {}
 
   void on_failure(const std::exception_ptr& error) noexcept override {
     if (!home_.is_here()) return;  // what ends a child of fork is no failure of its parent
-    connection_.communicator->abort(
+    const std::optional<GroupConnection> connection = connection_();
+    if (connection->communicator == nullptr) return;
+    connection->communicator->abort(
         error != nullptr ? error
                          : std::make_exception_ptr(AbortedError(
                                "an exception has ended the program's use of its strategy")));
@@ -61,12 +74,12 @@ class PassOn final : public FailureListener {
 
  private:
   const HomeProcess home_;
-  const GroupConnection connection_;  // lives as long as somebody may have something to pass on
+  const ConnectionNow connection_;  // lives as long as somebody may have something to pass on
 };
 
-std::shared_ptr<FailureListener> listen(const std::optional<GroupConnection>& connection) {
-  if (!connection) return nullptr;
-  auto listener = std::make_shared<PassOn>(*connection);
+std::shared_ptr<FailureListener> listen(const MultiWorkerStrategy::Options& options) {
+  if (!options.connection && options.former == nullptr) return nullptr;
+  auto listener = std::make_shared<PassOn>(connection_now(options));
   add_failure_listener(listener);
   return listener;
 }
@@ -86,11 +99,11 @@ WorkerPlace worker_place(const ClusterResolver& resolver) {
 }
 
 MultiWorkerStrategy::MultiWorkerStrategy(Options options)
-    : LocalStrategy(config_of(options)),
+    : ElasticStrategy(config_of(options), options.former, options.is_coming),
       options_(std::move(options)),
       maker_(Task::current()),
       exceptions_(std::uncaught_exceptions()),
-      pass_on_(listen(options_.connection)) {
+      pass_on_(listen(options_)) {
   if (options_.connection) options_.connection->keys->remove_all();  // the tasks have made a call
   const auto& replicas_of = group().view()->replicas_of;
   set_gauge("distribution_strategy_num_workers_gauge", {std::string(name())},
@@ -98,7 +111,7 @@ MultiWorkerStrategy::MultiWorkerStrategy(Options options)
 }
 
 MultiWorkerStrategy::~MultiWorkerStrategy() {
-  if (options_.connection && home_.is_here()) close();
+  if (pass_on_ != nullptr && home_.is_here()) close();
 }
 
 void MultiWorkerStrategy::close() noexcept {
@@ -110,8 +123,12 @@ void MultiWorkerStrategy::close() noexcept {
     }
     if (failure_ != nullptr) return pass_on_->on_failure(failure_);
     // Two tasks one of which goes on learn here what the other does.
-    group().between().barrier(
-        {.name = "the end of the strategy", .timeout = bounded_wait(options_.close_timeout)});
+    const auto meet = [&] {
+      group().between().barrier(
+          {.name = "the end of the strategy", .timeout = bounded_wait(options_.close_timeout)});
+      return std::string();
+    };
+    repeatable(meet);
   } catch (const ResourceExhaustedError&) {
     pass_on_->on_failure(nullptr);
   } catch (const Error& error) {
@@ -122,8 +139,8 @@ void MultiWorkerStrategy::close() noexcept {
 
 void MultiWorkerStrategy::run(const std::shared_ptr<RunFrame>& frame,
                               const distribute::RunOptions& options) {
-  if (!options_.connection) return LocalStrategy::run(frame, options);
   failure_ = nullptr;
+  if (!options_.connection) return ElasticStrategy::run(frame, options);
   const std::shared_ptr<GroupWatch> watch = options_.connection->watch;
   try {
     LocalStrategy::run(frame, options);
@@ -136,7 +153,13 @@ void MultiWorkerStrategy::run(const std::shared_ptr<RunFrame>& frame,
   }
 }
 
+int MultiWorkerStrategy::num_workers() const {
+  return options_.former == nullptr ? static_cast<int>(options_.place.workers.size())
+                                    : static_cast<int>(options_.former->group().workers.size());
+}
+
 distribute::Server* MultiWorkerStrategy::server() const {
+  if (options_.former != nullptr) return &options_.former->group().connection.server->server();
   return options_.connection ? &options_.connection->server->server() : nullptr;
 }
 

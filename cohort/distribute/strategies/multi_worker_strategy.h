@@ -1,5 +1,5 @@
-// The implementation of MultiWorkerMirroredStrategy: a LocalStrategy whose communicator connects
-// the workers of a cluster, and ends when one of them is lost.
+// The implementation of MultiWorkerMirroredStrategy: a strategy whose communicator connects the
+// workers of a cluster. It ends when one of them is lost, unless workers host replicas.
 #pragma once
 
 #include <chrono>
@@ -10,13 +10,12 @@
 
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/collective/communication_options.h"
-#include "cohort/collective/own_keys.h"
 #include "cohort/core/program/failure_frame.h"
 #include "cohort/core/program/process.h"
 #include "cohort/core/program/task_id.h"
-#include "cohort/distribute/strategies/local_strategy.h"
-#include "cohort/distribute/tasks/group_watch.h"
-#include "cohort/distribute/tasks/task_server.h"
+#include "cohort/distribute/strategies/cluster_former.h"
+#include "cohort/distribute/strategies/elastic_strategy.h"
+#include "cohort/distribute/strategies/group_connection.h"
 
 namespace cohort::internal {
 
@@ -30,16 +29,7 @@ struct WorkerPlace {
 // Errors: InvalidArgument, one line (a cluster that cannot run; no task type or id; a ps).
 WorkerPlace worker_place(const distribute::cluster_resolver::ClusterResolver& resolver);
 
-// The connection of a task to the others of its group.
-struct GroupConnection {
-  std::shared_ptr<TaskServer> server;
-  std::shared_ptr<GroupWatch> watch;
-  std::shared_ptr<collective::OwnKeys> keys;  // by which it formed
-  std::shared_ptr<collective::Communicator> communicator;
-  int cores = 0;  // of this task, see FormedGroup
-};
-
-class MultiWorkerStrategy final : public LocalStrategy {
+class MultiWorkerStrategy final : public ElasticStrategy {
  public:
   struct Options {
     std::shared_ptr<const distribute::cluster_resolver::ClusterResolver> resolver;
@@ -48,7 +38,10 @@ class MultiWorkerStrategy final : public LocalStrategy {
     bool shared_storage = true;
     // Intra-op threads of each replica that workers host. 0: a worker's replicas are its devices.
     int threads_per_replica = 0;
-    std::optional<GroupConnection> connection;  // nothing: there are no other workers
+    std::optional<GroupConnection> connection = {};  // nothing: there are no other workers
+    // In place of a connection, where workers host replicas: it has formed the group.
+    std::shared_ptr<ClusterFormer> former = nullptr;
+    bool is_coming = false;  // see ElasticStrategy
     distribute::experimental::CommunicationOptions communication_options = {};
     std::chrono::milliseconds close_timeout{0};
   };
@@ -68,6 +61,7 @@ class MultiWorkerStrategy final : public LocalStrategy {
   void note_failure(const std::exception_ptr& error) noexcept override { failure_ = error; }
 
   const WorkerPlace& place() const { return options_.place; }
+  int num_workers() const;
   // nullptr: there are no other workers.
   distribute::Server* server() const;
 

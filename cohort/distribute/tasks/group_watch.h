@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "cohort/cluster/server_membership.h"
@@ -21,6 +22,9 @@ class GroupWatch final : public MembershipListener {
  public:
   // `tasks`: those of the group, all alive in `start`; `self` is this one.
   GroupWatch(const std::vector<TaskId>& tasks, const TaskId& self, const membership::View& start);
+  // The same by the incarnations of the others.
+  explicit GroupWatch(std::map<TaskId, uint64_t> others, int64_t start_version)
+      : start_(start_version), incarnations_(std::move(others)) {}
 
   // Sets the communicator that is aborted when a task is lost; at once, if one has been lost
   // already.
