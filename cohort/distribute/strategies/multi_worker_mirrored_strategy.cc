@@ -1,6 +1,7 @@
 #include "cohort/distribute/strategies/multi_worker_mirrored_strategy.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
@@ -118,10 +119,13 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
        .gpu = first.is_cpu() ? std::nullopt : std::optional(first)});
 }
 
-// A program that sets no seed draws one: here all workers take the one that the first has drawn.
+// A program that sets no seed draws one: here all workers take the one that the first has drawn. It
+// is none of the program's own sequence, which goes on as that of a worker that is alone.
 void agree_on_seed(internal::membership::MembershipAgent& agent) {
   constexpr const char* kKey = "elastic/seed";
-  agent.compare_and_set(kKey, std::nullopt, str(static_cast<int64_t>(internal::next_seed())));
+  std::random_device device;
+  const uint64_t drawn = uint64_t{device()} << 32 | device();
+  agent.compare_and_set(kKey, std::nullopt, str(static_cast<int64_t>(drawn)));
   const auto seed = internal::parse_number<int64_t>(agent.find(kKey).value_or(""));
   if (seed) internal::set_seed_if_none(static_cast<uint64_t>(*seed));
 }
