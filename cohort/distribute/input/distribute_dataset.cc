@@ -145,12 +145,14 @@ void check_readers(const InputWorkers& workers, const StrategyCore& core, int nu
                                  " for ", workers.compute_devices().size(), " replicas"));
 }
 
-std::shared_ptr<Source> make_source(const InputWorkers& workers,
+std::shared_ptr<Source> make_source(const InputWorkers& given,
                                     const std::shared_ptr<StrategyCore>& owner,
                                     const InputOptions& options) {
   check_options(options);
   StrategyCore& core = *owner;
-  const auto numbering = core.input_pipelines(workers.num_workers());
+  const auto numbering = core.input_pipelines(given.num_workers());
+  // Other replicas may be here since, if the group has formed again.
+  const InputWorkers workers = core.transaction() == nullptr ? given : core.input_workers(options);
   replicas_are_apart(core) ? check_readers(workers, core, numbering.total)
                            : check_workers(workers, core, numbering.total);
   auto source = std::shared_ptr<Source>(new Source{.core = owner, .workers = workers});
