@@ -32,6 +32,16 @@ StateHeader take_header(std::string_view& states) {
   throw DataLossError("the states of a replica are cut off");
 }
 
+// Appends a header and the state of a replica, if there is one.
+void append_state(uint64_t number, const Hosted& object, int replica, std::string& out) {
+  const size_t start = out.size();
+  out.resize(start + sizeof(StateHeader));
+  object.write_state(replica, out);
+  const StateHeader header{number, out.size() - start - sizeof(StateHeader)};
+  if (header.bytes == 0) return out.resize(start);
+  std::memcpy(out.data() + start, &header, sizeof header);
+}
+
 // The elements of `from` to their places in `to`.
 void copy_part(const Tensor& from, const Tensor& to, SliceRange part) {
   if (part.begin >= part.end) return;
@@ -47,6 +57,10 @@ void StepTransaction::add(Hosted& object, std::string_view name) {
   const std::lock_guard lock(mutex_);
   uint64_t key = uint64_t{crc32c(name)} << 32;
   while (!hosted_.emplace(key, &object).second) ++key;
+  if (!open_) return;
+  for (int id = own_.first; id < own_.last; ++id) {  // made in the step: it is put back as it began
+    append_state(key, object, id, states_before_[static_cast<size_t>(id - own_.first)]);
+  }
 }
 
 void StepTransaction::remove(Hosted& object) {
@@ -168,17 +182,7 @@ void StepTransaction::keep_parts(Undoable& object, std::span<const SliceRange> p
 
 void StepTransaction::write_states(int replica, std::string& out) const {
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, object] : hosted_) {
-    const size_t start = out.size();
-    out.resize(start + sizeof(StateHeader));
-    object->write_state(replica, out);
-    const StateHeader header{number, out.size() - start - sizeof(StateHeader)};
-    if (header.bytes == 0) {
-      out.resize(start);
-    } else {
-      std::memcpy(out.data() + start, &header, sizeof header);
-    }
-  }
+  for (const auto& [number, object] : hosted_) append_state(number, *object, replica, out);
 }
 
 void StepTransaction::read_states(int replica, std::string_view states) {

@@ -116,6 +116,18 @@ TEST(StepTransaction, PutsBackTheStatesOfOwnReplicas) {
   transaction.remove(states);
 }
 
+TEST(StepTransaction, ObjectsThatAreMadeInTheStepBeginAnew) {
+  StepTransaction transaction;
+  States states;
+  transaction.begin({0, 2});
+  transaction.add(states, "states");
+  states.of[0] = "x";
+  states.of[1] = "yy";
+  transaction.roll_back();
+  EXPECT_EQ(states.of[0], "a");
+  EXPECT_EQ(states.of[1], "bb");
+}
+
 TEST(StepTransaction, StatesFindTheirObjectsByName) {
   StepTransaction here, there;
   States a, b, other_a, other_b;

@@ -31,8 +31,11 @@ LocalVariable::LocalVariable(std::shared_ptr<StrategyCore> core, VariableSpec sp
     : VariableImpl(std::move(core), std::move(spec)),
       owner_(this->core()->is_default() ? nullptr : &Task::current()) {
   set_components(std::move(components));
-  if (StepTransaction* const transaction = this->core()->transaction())
-    transaction->add(*this, name());
+}
+
+void LocalVariable::follow_replicas() {
+  StepTransaction* const transaction = core()->transaction();
+  if (transaction != nullptr) transaction->add(*this, name());
 }
 
 LocalVariable::~LocalVariable() {

@@ -27,6 +27,9 @@ class LocalVariable : public VariableImpl, private Hosted, private Undoable {
                 std::vector<Tensor> components);
   ~LocalVariable() override;
 
+  // To be called once it is made: it goes with its replicas where they move from task to task.
+  void follow_replicas();
+
   // In a checkpoint a variable has one value, whatever its strategy. read() gives the value to
   // save; `write_restored` turns a saved value into that of each component.
   std::vector<train::CheckpointValue> checkpoint_values() override;

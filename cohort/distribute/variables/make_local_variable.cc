@@ -78,6 +78,11 @@ Tensor agreed_value(StrategyCore& core, const VariableSpec& spec, const Tensor& 
   return agreed;
 }
 
+std::shared_ptr<LocalVariable> followed(std::shared_ptr<LocalVariable> variable) {
+  variable->follow_replicas();
+  return variable;
+}
+
 }  // namespace
 
 std::shared_ptr<LocalVariable> make_local_variable(std::shared_ptr<StrategyCore> core,
@@ -94,15 +99,15 @@ std::shared_ptr<LocalVariable> make_local_variable(std::shared_ptr<StrategyCore>
   const std::vector<c10::Device> host(devices.size(), c10::kCPU);
   if (spec.in_host_memory) devices = host;
   if (spec.options.synchronization == VariableSynchronization::ON_READ) {
-    return std::make_shared<SyncOnReadVariable>(std::move(core), spec,
-                                                make_components(value, devices, /*shared=*/false));
+    return followed(std::make_shared<SyncOnReadVariable>(
+        std::move(core), spec, make_components(value, devices, /*shared=*/false)));
   }
   if (placement.parameter_device) {
     return std::make_shared<AggregatingVariable>(
         std::move(core), spec, copy_to(*placement.parameter_device, value), devices);
   }
-  return std::make_shared<MirroredVariable>(
-      std::move(core), spec, make_components(value, devices, placement.shared_storage));
+  return followed(std::make_shared<MirroredVariable>(
+      std::move(core), spec, make_components(value, devices, placement.shared_storage)));
 }
 
 }  // namespace cohort::internal
