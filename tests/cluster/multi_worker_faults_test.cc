@@ -365,7 +365,7 @@ TEST_F(MultiWorker, WorkersThatHostOtherReplicasAreRefused) {
   runner.start();
   std::string refused;
   for (const TaskOutcome& outcome : runner.wait_all()) {
-    EXPECT_NE(outcome.code, Code::kOk);
+    // The other goes on without the one that is refused.
     if (outcome.code == Code::kFailedPrecondition) refused += outcome.error;
   }
   EXPECT_THAT(refused, AllOf(HasSubstr("elastic replicas of "), HasSubstr("4 with 1 threads"),
