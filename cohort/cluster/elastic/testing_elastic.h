@@ -24,7 +24,7 @@ inline Record record(int64_t number, std::vector<RecordMember> members) {
   return {.number = number, .service = 99, .generation = 1, .members = std::move(members)};
 }
 
-// With workers 0 to `tasks` - 1, of which those in `gone` are lost.
+// A view with workers 0 to `tasks` - 1, of which those in `gone` are lost.
 inline membership::View view(int tasks, const std::vector<int>& gone = {}) {
   membership::View all{.service = 99, .term = 1, .version = 3, .generation = 4};
   for (int i = 0; i < tasks; ++i) {

@@ -1,4 +1,4 @@
-// Who may decide for an elastic cluster, and to whose service a task turns.
+// Tests who may decide for an elastic cluster, and to whose service a task turns.
 #include "cohort/cluster/membership/search.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(Majority, OfTwoSidesThereIsOneAtMost) {
       std::string left;
       std::string right;
       for (int rest = number, i = 0; i < size; ++i, rest /= 6) {
-        // Of one side, of the other, of none; gone and known to one side, to the other, to both.
+        // Members of one side, of the other, of none; gone and known to one side, to the other, to both.
         constexpr const char* kLeft = "haagag";
         constexpr const char* kRight = "ahaagg";
         left += kLeft[rest % 6];

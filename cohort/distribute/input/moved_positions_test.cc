@@ -27,7 +27,7 @@ using data::AutoShardPolicy;
 using data::Dataset;
 using ::testing::HasSubstr;
 
-// Who reads.
+// The group that reads.
 struct Group {
   int tasks;
   int replicas_each;
@@ -301,7 +301,7 @@ Make from_functions(InputReplicationMode mode) {
   };
 }
 
-// As many pipelines are as many positions, whatever tasks they are in.
+// Equally many pipelines are equally many positions, whatever tasks they are in.
 TEST_F(MovedPositions, OfADatasetFunctionFitAsManyPipelines) {
   const Make of_replicas = from_functions(InputReplicationMode::PER_REPLICA);
   const RowSteps undisturbed = run({1, 4}, of_replicas, {.from = ""});

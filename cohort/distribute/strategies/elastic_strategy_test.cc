@@ -136,7 +136,7 @@ class FakeCluster {
  private:
   class Killable;
 
-  // With mutex_ held.
+  // The caller holds mutex_.
   void connect();
   void kill(int task) {
     if (alive_.erase(task) == 0) return;
