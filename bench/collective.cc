@@ -68,7 +68,7 @@ struct Command {
   bool in_own = false;
   int64_t bytes = 0;
 
-  // The sum is by a tree; else 0.
+  // The replicas that a sum by a tree has; else 0.
   int replicas(int ranks) const {
     if (operation == Operation::kTreeSum) return ranks;
     return operation == Operation::kTreeSumOf6 ? 6 : 0;

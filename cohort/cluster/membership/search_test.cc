@@ -33,10 +33,10 @@ TEST(Majority, IsMoreThanHalfOrHalfWithTheFirst) {
 
 TEST(Majority, DoesNotCountThoseThatAreGone) {
   EXPECT_TRUE(majority("gh"));
-  EXPECT_TRUE(majority("gha"));   // half, with the first of the rest
+  EXPECT_TRUE(majority("gha"));  // half, with the first of the rest
   EXPECT_FALSE(majority("gah"));
   EXPECT_TRUE(majority("gggh"));
-  EXPECT_TRUE(majority("ggg"));   // nobody objects
+  EXPECT_TRUE(majority("ggg"));  // nobody objects
 }
 
 // Two sides that have nobody in common, each of which may know of some that are gone.
@@ -54,8 +54,8 @@ TEST(Majority, OfTwoSidesThereIsOneAtMost) {
         left += kLeft[rest % 6];
         right += kRight[rest % 6];
       }
-      const bool somebody_lives = left.find('h') != std::string::npos &&
-                                  right.find('h') != std::string::npos;
+      const bool somebody_lives =
+          left.find('h') != std::string::npos && right.find('h') != std::string::npos;
       EXPECT_FALSE(somebody_lives && majority(left) && majority(right)) << left << ' ' << right;
     }
   }
@@ -63,7 +63,10 @@ TEST(Majority, OfTwoSidesThereIsOneAtMost) {
 
 Standing searches(int64_t term) { return {.stage = Stage::kSearches, .term_seen = term}; }
 Standing holds(int64_t term, uint64_t service, bool agreed = true) {
-  return {.stage = Stage::kHolds, .term_seen = term, .service = service, .term = term,
+  return {.stage = Stage::kHolds,
+          .term_seen = term,
+          .service = service,
+          .term = term,
           .agreed = agreed};
 }
 
@@ -93,9 +96,10 @@ TEST(Search, MembersComeBeforeThoseThatHaveSeenNoGroup) {
 TEST(Search, TheServiceOfAGroupComesBeforeOneThatIsPrepared) {
   const Standing prepares{.stage = Stage::kPrepares, .term_seen = 3};
   EXPECT_EQ(decide(input(1, {{worker(0), prepares}, {worker(1), searches(3)}})).turn_to, worker(0));
-  EXPECT_EQ(decide(input(1, {{worker(0), prepares}, {worker(1), searches(3)},
-                             {worker(2), holds(4, 9)}})).turn_to,
-            worker(2));
+  EXPECT_EQ(
+      decide(input(1, {{worker(0), prepares}, {worker(1), searches(3)}, {worker(2), holds(4, 9)}}))
+          .turn_to,
+      worker(2));
 }
 
 TEST(Search, AnEarlierGroupIsNone) {
