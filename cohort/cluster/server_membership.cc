@@ -142,20 +142,19 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
 
 membership::CoordinationOptions ServerMembership::service_options(
     const distribute::ServerOptions& options) {
-  membership::CoordinationOptions made{
-      .incarnation = context_.identity()->incarnation(),
-      .self = context_.task(),
-      .roster = roster_of(context_, has_rendezvous_, options),
-      .cluster_spec = spec_text(context_, has_rendezvous_),
-      .program = program(),
-      .start_timeout = bounded_wait(options.start_timeout),
-      .store = {},
-      .log = log_line,
-      .detail = log_detail,
-      .on_change = [this] {
-        { const std::lock_guard lock(mutex_); }
-        changed_.notify_all();
-      }};
+  membership::CoordinationOptions made{.incarnation = context_.identity()->incarnation(),
+                                       .self = context_.task(),
+                                       .roster = roster_of(context_, has_rendezvous_, options),
+                                       .cluster_spec = spec_text(context_, has_rendezvous_),
+                                       .program = program(),
+                                       .start_timeout = bounded_wait(options.start_timeout),
+                                       .store = {},
+                                       .log = log_line,
+                                       .detail = log_detail,
+                                       .on_change = [this] {
+                                         { const std::lock_guard lock(mutex_); }
+                                         changed_.notify_all();
+                                       }};
   if (options.elastic) {
     // A task may hold the service several times; each time it is another one.
     made.incarnation += services_held_++ * 0x9e3779b97f4a7c15;
@@ -173,8 +172,8 @@ membership::ElasticAgentOptions ServerMembership::elastic_options() {
   return {.tasks = holders(context_, has_rendezvous_),
           .channel_to = [this](const TaskId& task) { return context_.channel(task); },
           .standing = [elastic = elastic_] { return elastic->standing(); },
-          .coordinate = [elastic = elastic_](
-                            const membership::View& record) { elastic->coordinate(record); },
+          .coordinate =
+              [elastic = elastic_](const membership::View& record) { elastic->coordinate(record); },
           // Only the task at the rendezvous can be found by tasks that know nothing else.
           .may_begin = !has_rendezvous_ || context_.task() == leader_,
           .place = process_place(),

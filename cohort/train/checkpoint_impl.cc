@@ -203,8 +203,8 @@ std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOpt
     ended_here = true;
     return encode_fields(saved);
   };
-  const auto saved = decode_fields<Saved>(SavedObjects(*root_).save_group()->repeatable(write_again),
-                                          "what the group has saved");
+  const auto saved = decode_fields<Saved>(
+      SavedObjects(*root_).save_group()->repeatable(write_again), "what the group has saved");
   if (!ended_here && job.learn) job.learn(saved.told);
   return saved.path;
 }

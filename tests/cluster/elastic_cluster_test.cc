@@ -51,7 +51,8 @@ class Printer final : public internal::MembershipListener {
     if (view.generation == 0 || view.generation == last_) return;
     last_ = view.generation;
     std::string members;
-    for (const auto& member : view.live().members) members += " " + std::to_string(member.task.index);
+    for (const auto& member : view.live().members)
+      members += " " + std::to_string(member.task.index);
     std::printf("group at %.1f: generation %lld of term %lld by %s:%s.\n", now_ms(),
                 static_cast<long long>(view.generation), static_cast<long long>(view.term),
                 to_string(view.coordinator).c_str(), members.c_str());
@@ -201,10 +202,8 @@ TEST_F(ElasticClusterTest, OutlivesHalfOfItsTasksOnOneHost) {
 }
 
 TEST_F(ElasticClusterTest, StartsWithoutThoseThatDoNotCome) {
-  MultiProcessOptions options{.jobs = {{"worker", 3}},
-                              .function = "watch_groups",
-                              .arguments = {"700"},
-                              .deadline = 60s};
+  MultiProcessOptions options{
+      .jobs = {{"worker", 3}}, .function = "watch_groups", .arguments = {"700"}, .deadline = 60s};
   runner_.emplace(std::move(options));
   runner_->start();
   runner_->kill({"worker", 0});

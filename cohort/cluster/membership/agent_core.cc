@@ -81,8 +81,8 @@ void AgentCore::call_at(const std::shared_ptr<rpc::Channel>& channel, std::strin
         answer(with_body(std::move(result)));
     });
   };
-  later([channel, path = str("membership/", method), control = std::move(control),
-         timeout, done = std::move(done)]() mutable {
+  later([channel, path = str("membership/", method), control = std::move(control), timeout,
+         done = std::move(done)]() mutable {
     channel->start(path, to_message(std::move(control)),
                    {.timeout = timeout, .max_reply_bytes = kMostViewBytes}, std::move(done));
   });

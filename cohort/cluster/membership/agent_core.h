@@ -176,7 +176,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   std::map<TaskId, Standing> standings_;
   Backoff search_pauses_{kFirstSearch, kLongestSearch};
   bool searches_on_ = false;  // since it was last in a group
-  uint64_t watch_ = 0;  // the number of the last watch
+  uint64_t watch_ = 0;        // the number of the last watch
   bool watching_ = false;
   bool catching_up_ = false;
   std::optional<Time> watch_refused_since_;

@@ -66,15 +66,17 @@ void AgentCore::attempt(uint64_t id) {
   }
   if (is_elastic() && request.sent_to != 0 && request.sent_to != service_ &&
       request.method != kLeave && request.method != kReport) {
-    return finish(
-        id, {.error = rpc::make_error(
-                 Code::kUnavailable,
-                 str("membership/", request.method, ": the coordination service has moved to ",
-                     channel_->peer(), " while the call was under way; whether it had taken effect "
-                     "is lost with what the store held; call again"),
-                 "", {.peer = to_string(channel_->peer()), .rpc = "membership/" + request.method,
-                      .cause = Cause::kStartedAgain}),
-             .reply = {}});
+    return finish(id, {.error = rpc::make_error(
+                           Code::kUnavailable,
+                           str("membership/", request.method,
+                               ": the coordination service has moved to ", channel_->peer(),
+                               " while the call was under way; whether it had taken effect "
+                               "is lost with what the store held; call again"),
+                           "",
+                           {.peer = to_string(channel_->peer()),
+                            .rpc = "membership/" + request.method,
+                            .cause = Cause::kStartedAgain}),
+                       .reply = {}});
   }
   request.sent_to = service_;
   later([weak = weak_from_this(), channel = channel_, id, left,
@@ -154,8 +156,8 @@ void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> 
     }
   }
   request(
-      kReport, [bytes](const Attempt&) { return ReportRequest{.error = bytes}.encode(); },
-      *timeout, std::move(done));
+      kReport, [bytes](const Attempt&) { return ReportRequest{.error = bytes}.encode(); }, *timeout,
+      std::move(done));
 }
 
 void AgentCore::set_figure(const std::string& name, double value) {
@@ -243,7 +245,8 @@ std::exception_ptr AgentCore::refusal_of(const rpc::Caller& caller) const {
                            .phase = "fencing",
                            .cause = Cause::kNotMember};
   // News reach tasks at different times. A caller that has them first must not suffer for it.
-  const int64_t told = is_elastic() ? acting_ : generation_seen_;  // what it has seen may be no group
+  const int64_t told =
+      is_elastic() ? acting_ : generation_seen_;  // what it has seen may be no group
   if (caller.generation > told && state_ != State::kEnded &&
       (!is_elastic() || !view_ || caller.generation > view_->generation)) {
     ErrorDetail early = detail;

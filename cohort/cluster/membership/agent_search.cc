@@ -85,14 +85,14 @@ void AgentCore::told_standing(uint64_t round, const TaskId& task,
 }
 
 void AgentCore::decide_where(bool is_complete) {
-  const SearchResult found = decide({.self = options_.task,
-                                     .term_seen = term_seen_,
-                                     .service = record_ ? record_->service : 0,
-                                     .waits_long = clock_.now() - began_ >=
-                                                   kLongWaits * heartbeat_.dead_after,
-                                     .may_prepare = record_ || options_.elastic->may_begin,
-                                     .standings = standings_,
-                                     .is_complete = is_complete});
+  const SearchResult found =
+      decide({.self = options_.task,
+              .term_seen = term_seen_,
+              .service = record_ ? record_->service : 0,
+              .waits_long = clock_.now() - began_ >= kLongWaits * heartbeat_.dead_after,
+              .may_prepare = record_ || options_.elastic->may_begin,
+              .standings = standings_,
+              .is_complete = is_complete});
   if (!found.turn_to) {
     if (is_complete) search_failed("no task holds it");
     return;
@@ -170,8 +170,8 @@ void AgentCore::apply_elastic(View view) {
   for (const Member& member : before ? before->members : std::vector<Member>()) {
     if (member.state != TaskState::kAlive || member.observer) continue;
     const Member* now = told.find(member.task);
-    const bool goes_on = now != nullptr && now->state == TaskState::kAlive &&
-                         now->incarnation == member.incarnation;
+    const bool goes_on =
+        now != nullptr && now->state == TaskState::kAlive && now->incarnation == member.incarnation;
     const bool is_told = std::any_of(told.events.begin(), told.events.end(), [&](const Event& one) {
       return one.task == member.task && one.incarnation == member.incarnation &&
              one.kind != EventKind::kReported;

@@ -181,12 +181,11 @@ void CoordinationCore::watch_agreement(Time now, Outbox& out) {
     next_report_ = now + options_.report_missing_every;
   }
   const Duration waited = now - *disagrees_since_;
-  const std::string text = str("generation ", roster_.generation(),
-                               " is no majority of the group before it; missing: ",
-                               roster_.describe_missing(now));
+  const std::string text =
+      str("generation ", roster_.generation(),
+          " is no majority of the group before it; missing: ", roster_.describe_missing(now));
   if (waited >= options_.start_timeout) {
-    const std::string end =
-        str("waited for ", whole_seconds(options_.start_timeout), " s: ", text);
+    const std::string end = str("waited for ", whole_seconds(options_.start_timeout), " s: ", text);
     out.log(end);
     return roster_.fail(rpc::make_error(
         Code::kUnavailable, end, "", {.generation = roster_.generation(), .phase = "agreement"}));

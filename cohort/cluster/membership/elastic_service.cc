@@ -101,12 +101,11 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
 
  private:
   void look_later(const ServicePtr& service, Duration delay) {
-    clock_.call_at(clock_.now() + delay,
-                   [weak = weak_from_this(), held = std::weak_ptr(service)] {
-                     const auto self = weak.lock();
-                     const ServicePtr kept = held.lock();
-                     if (self && kept && self->current() == kept) self->look(kept);
-                   });
+    clock_.call_at(clock_.now() + delay, [weak = weak_from_this(), held = std::weak_ptr(service)] {
+      const auto self = weak.lock();
+      const ServicePtr kept = held.lock();
+      if (self && kept && self->current() == kept) self->look(kept);
+    });
   }
 
   // A group that counts may be one of two all the same, where processes were taken for ended: it
@@ -136,19 +135,19 @@ class ElasticServiceCore : public std::enable_shared_from_this<ElasticServiceCor
       return;
     }
     channel->retry_now();
-    channel->start("membership/standing", {}, {.timeout = kSilentIsAway},
-                   [weak = weak_from_this(), held = std::weak_ptr(service),
-                    task](rpc::CallResult result) {
-                     const auto self = weak.lock();
-                     const ServicePtr kept = held.lock();
-                     if (!self || !kept) return;
-                     self->reached(kept, task, result.error);
-                     if (result.error) return;
-                     try {
-                       self->heard(kept, task, Standing::decode(result.reply.control));
-                     } catch (const Error&) {  // of another version: it says nothing of use
-                     }
-                   });
+    channel->start(
+        "membership/standing", {}, {.timeout = kSilentIsAway},
+        [weak = weak_from_this(), held = std::weak_ptr(service), task](rpc::CallResult result) {
+          const auto self = weak.lock();
+          const ServicePtr kept = held.lock();
+          if (!self || !kept) return;
+          self->reached(kept, task, result.error);
+          if (result.error) return;
+          try {
+            self->heard(kept, task, Standing::decode(result.reply.control));
+          } catch (const Error&) {  // of another version: it says nothing of use
+          }
+        });
   }
 
   // A task at whose address nobody answers need not be waited for; a connection may also be reset.

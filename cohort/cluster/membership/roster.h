@@ -188,7 +188,7 @@ class Roster {
   int64_t membership_version_ = 0;  // of the last change of the members
   std::set<uint64_t> gone_;         // incarnations that have ended for certain
   std::optional<Time> first_came_;
-  std::set<TaskId> absent_;  // before the start
+  std::set<TaskId> absent_;             // before the start
   std::optional<Time> majority_since_;  // before the start
 };
 

@@ -156,8 +156,8 @@ void Roster::mark_lost_of_record() {
   const Membership now = live();
   const Membership before = record_.live();
   for (const Session& session : now.members) {
-    const bool is_new = std::find(before.members.begin(), before.members.end(), session) ==
-                        before.members.end();
+    const bool is_new =
+        std::find(before.members.begin(), before.members.end(), session) == before.members.end();
     if (is_new && record_.generation > 0) {
       add_event(EventKind::kJoined, entries_[session.task].member, "");
     }

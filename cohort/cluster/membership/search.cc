@@ -57,8 +57,7 @@ SearchResult decide(const SearchInput& input) {
         }
         [[fallthrough]];
       case Stage::kPrepares:
-        if (best == nullptr ||
-            goes_before(task, standing, *best, input.standings.at(*best))) {
+        if (best == nullptr || goes_before(task, standing, *best, input.standings.at(*best))) {
           best = &task;
         }
         break;

@@ -27,7 +27,7 @@ TEST(ProcessPlace, NobodyKnowsOfOtherHosts) {
 }
 
 TEST(ProcessPlace, ANumberThatAnotherProcessHasNowIsNoLife) {
-  EXPECT_TRUE(has_ended(process_place() + "1"));        // the same pid, begun at another time
+  EXPECT_TRUE(has_ended(process_place() + "1"));  // the same pid, begun at another time
   EXPECT_TRUE(has_ended(with_pid(process_place(), 99999999)));  // a pid that nobody has
 }
 

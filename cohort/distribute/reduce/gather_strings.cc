@@ -49,8 +49,7 @@ struct Gathered {
 StringTensor gather_strings(const StrategyCore& core, const std::vector<StringTensor>& local_values,
                             int64_t axis) {
   const auto view = core.group().view();
-  const int first =
-      core.are_of_all_replicas(local_values.size()) ? 0 : view->first_replica();
+  const int first = core.are_of_all_replicas(local_values.size()) ? 0 : view->first_replica();
   std::vector<Tensor> marks;
   std::vector<Tensor> bytes;
   for (size_t i = 0; i < local_values.size(); ++i) {

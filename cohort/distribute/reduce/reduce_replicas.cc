@@ -137,7 +137,6 @@ Tensor combine(StrategyCore& core, ReduceOp op, const PerReplica<Tensor>& value,
   return mean_of(sum, total, dtype);
 }
 
-
 PerReplica<Tensor> of_all_replicas(const StrategyCore& core, const PerReplica<Tensor>& value) {
   const std::shared_ptr<const ReplicaSource>& source = value.source();
   if (core.transaction() == nullptr || source == nullptr || !source->has_all()) return value;
@@ -214,7 +213,8 @@ Structure reduce_replicas(StrategyCore& core, ReduceOp op, const PerReplica<Stru
     for (const Structure& component : value.values()) {
       check_can_reduce_rows("reduce", component);
     }
-    if (!core.are_of_all_replicas(value.size())) agree_on_form(core.group(), value.value(0), "reduce");
+    if (!core.are_of_all_replicas(value.size()))
+      agree_on_form(core.group(), value.value(0), "reduce");
   });
   return map_structures(std::vector<Structure>(value.values().begin(), value.values().end()),
                         [&](const std::vector<Leaf>& leaves) -> Leaf {
@@ -263,7 +263,8 @@ Structure gather_replicas(StrategyCore& core, const PerReplica<Structure>& own, 
     for (const Structure& component : value.values()) {
       components.push_back(with_row_lengths("gather", component, axis));
     }
-    if (!core.are_of_all_replicas(value.size())) agree_on_form(core.group(), components[0], "gather");
+    if (!core.are_of_all_replicas(value.size()))
+      agree_on_form(core.group(), components[0], "gather");
   });
   return with_row_splits(map_structures(components, [&](const std::vector<Leaf>& leaves) -> Leaf {
     if (leaves[0].is_strings()) {

@@ -339,7 +339,8 @@ void train(const Strategy& strategy, Outcome& outcome) {
 // How many calls make the strategy.
 int first_calls(int tasks) {
   int calls = 0;
-  outcomes_of(tasks, {}, [](const Strategy&, Outcome&) {}, &calls);
+  outcomes_of(
+      tasks, {}, [](const Strategy&, Outcome&) {}, &calls);
   return calls;
 }
 

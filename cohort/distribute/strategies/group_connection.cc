@@ -16,15 +16,14 @@ GroupConnection connect_group(std::shared_ptr<TaskServer> server, std::shared_pt
   if (const auto now = core.membership().agent().view()) connection.watch->on_view(*now);
   connection.keys =
       std::make_shared<collective::OwnKeys>(collective::make_cluster_store(core.coordination()));
-  const collective::GroupMember member{
-      .group = group.name,
-      .generation = group.generation,
-      .rank = group.rank,
-      .tasks = group.tasks,
-      .store = connection.keys,
-      .deadline = std::chrono::steady_clock::now() + group.timeout,
-      .check = [watch = connection.watch] { watch->check(); },
-      .gpu = group.gpu};
+  const collective::GroupMember member{.group = group.name,
+                                       .generation = group.generation,
+                                       .rank = group.rank,
+                                       .tasks = group.tasks,
+                                       .store = connection.keys,
+                                       .deadline = std::chrono::steady_clock::now() + group.timeout,
+                                       .check = [watch = connection.watch] { watch->check(); },
+                                       .gpu = group.gpu};
   try {
     collective::FormedGroup formed = collective::form_group(member, core, group.options);
     connection.communicator = std::move(formed.communicator);

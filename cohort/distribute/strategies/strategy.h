@@ -177,8 +177,8 @@ class COHORT_API Strategy {
     for (size_t i = 0; i < num_local_replicas(); ++i) values.push_back(fn(value_context(i)));
     if constexpr (internal::kIsResult<T> && std::is_copy_constructible_v<std::decay_t<Fn>>) {
       if (replicas_move()) {
-        const auto value_of = [fn = std::decay_t<Fn>(fn), count = num_replicas_in_sync()](
-                                  int replica) mutable {
+        const auto value_of = [fn = std::decay_t<Fn>(fn),
+                               count = num_replicas_in_sync()](int replica) mutable {
           return internal::to_structure(fn(ValueContext{replica, count}));
         };
         const int first = value_context(0).replica_id_in_sync_group;

@@ -260,7 +260,8 @@ MetricState::Sums MetricState::sums() const {
       own.push_back(variable.value().clone());
       continue;
     }
-    for (const Tensor& kept : variable.impl().local().kept_components()) own.push_back(kept.clone());
+    for (const Tensor& kept : variable.impl().local().kept_components())
+      own.push_back(kept.clone());
   }
   return sums;
 }

@@ -15,7 +15,7 @@ namespace cohort::internal::membership {
 struct SimulationOptions {
   uint64_t seed = 0;
   int most_faults = 5;
-  bool elastic = false;  // a cluster whose group outlives its service
+  bool elastic = false;           // a cluster whose group outlives its service
   std::ostream* trace = nullptr;  // a line for each thing that happens
 };
 
@@ -30,7 +30,7 @@ struct SimulationResult {
   double longest_detection_ms = 0;
   int store_calls = 0;
   int barriers_passed = 0;
-  int takeovers = 0;  // services of a later term than the first
+  int takeovers = 0;               // services of a later term than the first
   double longest_takeover_ms = 0;  // from a death of the service's task until all have learned
 };
 

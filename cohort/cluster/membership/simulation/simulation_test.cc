@@ -55,14 +55,15 @@ std::ostream& operator<<(std::ostream& out, const Totals& totals) {
              << " processes, " << totals.calls << " calls, " << totals.store_calls
              << " of them to the store, " << totals.barriers << " passed barriers, "
              << totals.deaths << " deaths that all learned of in time, " << totals.stale
-             << " stale calls refused, " << totals.takeovers << " takeovers, the longest watched one "
-             << totals.longest_takeover_ms << " ms";
+             << " stale calls refused, " << totals.takeovers
+             << " takeovers, the longest watched one " << totals.longest_takeover_ms << " ms";
 }
 
 Totals run(uint64_t first, uint64_t count, int most_faults, bool elastic = false) {
   Totals totals;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    const SimulationResult result = simulate({.seed = seed, .most_faults = most_faults, .elastic = elastic});
+    const SimulationResult result =
+        simulate({.seed = seed, .most_faults = most_faults, .elastic = elastic});
     totals.add(result);
     if (!result.violation.empty()) {
       ADD_FAILURE() << result.violation << "\nCOHORT_SIMULATION_SEED=" << seed << " shows how";

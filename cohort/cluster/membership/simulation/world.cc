@@ -108,9 +108,8 @@ void World::start_life(int node, bool duplicate) {
   Life& life = *lives_.back();
   life.incarnation = random_.next() | 1;
   life.duplicate = duplicate;
-  life.touched =
-      !network_.all_up() || beside ||
-      (!options_.elastic && node != 0 && (!current(0) || !current(0)->process.runs()));
+  life.touched = !network_.all_up() || beside ||
+                 (!options_.elastic && node != 0 && (!current(0) || !current(0)->process.runs()));
   network_.add(&life.endpoint);
   trace("start of ", task_of(node), ", incarnation ", hex(life.incarnation),
         duplicate ? ", although one lives" : "");

@@ -95,9 +95,10 @@ void World::stop_for_a_while(Life& life) {
   if (is_short) {
     disturb(life, time_.now() + pause);
   } else {
-    expect_all_learn(life, heartbeat_.dead_after * 21 / 20 + heartbeat_.interval * 3 / 4 +
-                               6 * network_.delays.longest,
-                     true);
+    expect_all_learn(
+        life,
+        heartbeat_.dead_after * 21 / 20 + heartbeat_.interval * 3 / 4 + 6 * network_.delays.longest,
+        true);
     touch(life);
   }
   life.process.stop();
@@ -148,8 +149,8 @@ void World::reset() {
     trace("reset of the connections between ", task_of(one), " and ", task_of(other));
     for (const auto& life : lives_) {
       const bool is_end = life->node == one || life->node == other;
-      const bool is_hindered = network_.link(one, other) != Link::kUp ||
-                               network_.link(other, one) != Link::kUp;
+      const bool is_hindered =
+          network_.link(one, other) != Link::kUp || network_.link(other, one) != Link::kUp;
       if (!is_end) continue;
       // One that cannot call again at once looks like one that has ended.
       if (is_hindered) touch(*life);
