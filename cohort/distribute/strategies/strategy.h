@@ -169,7 +169,7 @@ class COHORT_API Strategy {
   }
 
   // Calls fn(ValueContext) once for each replica of this process, in replica order, on this thread.
-  // Where replicas move to other workers, a copy of fn may be called again for one of them, in run.
+  // A copy of fn may be called again in run, for a replica that has moved here from a lost worker.
   template <class Fn>
   auto experimental_distribute_values_from_function(Fn&& fn) const {
     using T = std::remove_cvref_t<std::invoke_result_t<Fn&, const ValueContext&>>;
